@@ -43,7 +43,7 @@ def main() -> int:
     warnings.simplefilter("ignore")  # overflow warnings of NumPy
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        chosen, left_out = every.targets(folder)
+        chosen, left_out = every.list_targets(folder)
         print(*left_out, sep="\n", end="\n" if left_out else "")
         if options.targets:
             chosen = [target for target in chosen if target.name in options.targets]
@@ -81,7 +81,7 @@ def _row(name: str, tally: Tally, began: float, keep: Path | None) -> None:
     cells = (name, tally.inputs, tally.accepted, tally.refused, failed, f"{tally.slowest:.2f}", f"{minutes:.1f}")
     print("  ".join(f"{cell!s:>14}" for cell in cells), flush=True)
     if name != "all" and failed:
-        print(tally.told(), flush=True)
+        print(tally.describe_failures(), flush=True)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             for i, (data, _) in enumerate(tally.examples.values()):

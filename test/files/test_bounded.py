@@ -1,4 +1,4 @@
-"""test_bounded."""
+"""Test reading with limits: pipes up to a size and a pause, and refusal of paths that are not files."""
 
 import os
 import socket
@@ -11,15 +11,12 @@ import pytest
 
 from dynid_ros.files import MEGABYTE, bounded as pipes, read_bytes, read_text, require_file
 
-# Pipes are read to their end, within bounds of size and silence.
-
-
 LARGE = b"x" * 1_000_000
-"""More than a pipe holds."""
+"""Content that exceeds the buffer of a pipe."""
 
 
-def written(tmp_path, *pieces):
-    """A FIFO into which a thread writes `pieces`, with a pause before each."""
+def write_pipe(tmp_path, *pieces):
+    """Return a FIFO into which a thread writes `pieces` with pauses."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
 
@@ -36,18 +33,18 @@ def written(tmp_path, *pieces):
     return path
 
 
-def test_what_is_written_in_pieces_is_read_to_the_end(tmp_path):
-    path = written(tmp_path, b"first ", LARGE, b" last")
+def test_reads_pipes_to_their_end(tmp_path):
+    path = write_pipe(tmp_path, b"first ", LARGE, b" last")
     assert read_bytes(path, 2 * len(LARGE), pipes=True) == b"first " + LARGE + b" last"
 
 
-def test_who_writes_without_end_is_refused_at_the_largest_size(tmp_path):
+def test_refuses_pipes_above_the_maximum_size(tmp_path):
     with pytest.raises(OSError, match=r"more than 0\.1 MB"):
-        read_bytes(written(tmp_path, *[LARGE] * 100), 100_000, pipes=True)
+        read_bytes(write_pipe(tmp_path, *[LARGE] * 100), 100_000, pipes=True)
 
 
 @pytest.mark.parametrize("writer", [True, False], ids=["silent writer", "no writer"])
-def test_silence_is_refused(tmp_path, monkeypatch, writer):
+def test_refuses_silent_pipes(tmp_path, monkeypatch, writer):
     monkeypatch.setattr(pipes, "PIPE_TIMEOUT_S", 0.2)
     os.mkfifo(tmp_path / "pipe")
     silent = os.open(tmp_path / "pipe", os.O_RDWR) if writer else None
@@ -57,7 +54,7 @@ def test_silence_is_refused(tmp_path, monkeypatch, writer):
         os.close(silent)
 
 
-def test_a_writer_that_is_gone_before_we_look_has_been_heard():
+def test_reads_pipes_whose_writer_has_ended():
     reading, writing = os.pipe()
     os.write(writing, b"<robot/>")
     os.close(writing)
@@ -67,18 +64,18 @@ def test_a_writer_that_is_gone_before_we_look_has_been_heard():
         os.close(reading)
 
 
-def test_the_shell_may_make_the_urdf(tmp_path):
+def test_reads_urdf_from_process_substitution(tmp_path):
     dynid = "from dynid_ros.cli import main; main()"
     command = '"$0" -c "$1" check --urdf <(echo "<robot/>") --recording "$2"'
     words = ["bash", "-c", command, sys.executable, dynid, tmp_path]
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
-    assert "URDF '/dev/fd/" in said
-    assert "cannot be read" not in said
+    message = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert "URDF '/dev/fd/" in message
+    assert "cannot be read" not in message
 
 
 @pytest.fixture
 def odd(tmp_path):
-    """Paths that are no files, by kind."""
+    """Return a folder of paths that are not files."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "closed").symlink_to(tmp_path / "nowhere")
@@ -105,14 +102,14 @@ def odd(tmp_path):
         ("a" * 300, "File name too long"),
     ],
 )
-def test_what_is_no_file(odd, name, reason):
+def test_refuses_paths_that_are_not_files(odd, name, reason):
     for read in (lambda path: read_bytes(path, MEGABYTE), require_file):
         with pytest.raises(OSError, match=r".") as caught:
             read(odd / name)
         assert reason in caught.value.strerror
 
 
-def test_sizes(tmp_path):
+def test_refuses_files_above_the_maximum_size(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"x" * 1000)
     assert read_bytes(path, 1000) == b"x" * 1000
@@ -124,12 +121,12 @@ def test_sizes(tmp_path):
         read_bytes(path, 50 * MEGABYTE)
 
 
-def test_files_that_tell_no_size_are_bounded_too():
+def test_limits_files_of_unknown_size():
     with pytest.raises(OSError, match="more than 1e-06 MB"):
         read_bytes("/proc/self/status", 1)
 
 
-def test_text(tmp_path):
+def test_reads_utf8_text_without_byte_order_mark(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"\xef\xbb\xbfa\r\n")
     assert read_text(path, 10) == "a\r\n"

@@ -1,4 +1,4 @@
-"""Arrays of long recordings in files."""
+"""Test arrays on disk for long recordings: memory use, and equality with arrays in memory."""
 
 import tracemalloc
 from pathlib import Path
@@ -28,7 +28,8 @@ def rows(monkeypatch):
     return np.random.default_rng(0).normal(size=(N_ROWS, 3))
 
 
-def resident_kilobytes():
+def read_resident_kilobytes():
+    """Return the file-backed resident memory of this process in kB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
 
@@ -36,9 +37,9 @@ def resident_kilobytes():
 def test_released_pages_leave_memory_and_keep_their_content(rows):
     array = new_array(4_000_000, 3)
     array[:] = 7.0
-    before = resident_kilobytes()
+    before = read_resident_kilobytes()
     release_pages()
-    assert resident_kilobytes() < before - 80_000
+    assert read_resident_kilobytes() < before - 80_000
     assert (array[::100_000] == 7.0).all()
 
 
@@ -47,16 +48,16 @@ def test_released_pages_leave_memory_and_keep_their_content(rows):
     [lambda array: pick_rows(array, slice(None, None, 5000)), lambda array: read_column(array, 1)],
     ids=["picked rows", "column"],
 )
-def test_the_rest_of_an_array_is_not_left_in_memory(read):
+def test_reading_parts_releases_the_other_pages(read):
     array = new_array(4_000_000, 3)
     for rows in row_blocks(len(array)):
         array[rows] = 7.0
-    before = resident_kilobytes()
+    before = read_resident_kilobytes()
     assert (read(array) == 7.0).all()
-    assert resident_kilobytes() < before + 10_000
+    assert read_resident_kilobytes() < before + 10_000
 
 
-def test_picking_a_few_rows_costs_nothing_of_the_others():
+def test_picking_rows_does_not_copy_the_others():
     array = new_array(4_000_000, 3)
     tracemalloc.start()
     for rows in (slice(1000, 1100), np.arange(1000, 1100)):
@@ -66,13 +67,13 @@ def test_picking_a_few_rows_costs_nothing_of_the_others():
     assert peak < 100_000
 
 
-def test_an_array_is_in_memory_where_no_file_can_be_made(rows, monkeypatch):
+def test_falls_back_to_memory_without_a_writable_folder(rows, monkeypatch):
     monkeypatch.setattr(disk_arrays, "DISK_FOLDER", "/proc")
     monkeypatch.setattr(disk_arrays.tempfile, "tempdir", "/nowhere")
     assert new_array(N_ROWS, 3).base is None
 
 
-def test_blocks_give_what_the_whole_array_gives(rows):
+def test_blockwise_mapping_equals_mapping_of_the_whole_array(rows):
     def smooth(values):
         padded = np.pad(values, ((2, 2), (0, 0)))
         return sum(padded[k : k + len(values)] for k in range(5))
@@ -86,7 +87,7 @@ def test_collected_and_stacked_rows_equal_those_in_memory(rows):
     assert np.array_equal(stack_columns([rows, rows[:, 0]]), np.column_stack([rows, rows[:, 0]]))
 
 
-def test_rows_are_taken_in_their_order_and_not_copied_without_need(rows):
+def test_takes_rows_in_order_and_without_needless_copies(rows):
     chosen = rows[:, 0] > 0
     assert np.array_equal(take_rows(rows, chosen), rows[chosen])
     assert take_rows(rows, np.ones(N_ROWS, bool)) is rows

@@ -1,3 +1,5 @@
+"""Test the YAML reader, which is limited to plain values of bounded size."""
+
 import datetime
 import time
 import tracemalloc
@@ -47,7 +49,7 @@ def fixture_parser(request, monkeypatch):
         ("a: =", "could not determine a constructor"),
     ],
 )
-def test_what_is_no_plain_yaml(text, problem):
+def test_refuses_yaml_that_is_not_plain(text, problem):
     start = time.process_time()
     with pytest.raises(ValueError, match=r".") as caught:
         parse_yaml(text)
@@ -56,7 +58,7 @@ def test_what_is_no_plain_yaml(text, problem):
     assert time.process_time() - start < 5
 
 
-def test_what_is_plain():
+def test_reads_plain_yaml():
     content = {"a": [1, 2.5, None, True, "x: y"], "Δ": {"b": [[]]}, "n": float("inf")}
     assert parse_yaml(yaml.safe_dump(content)) == content
     assert parse_yaml("a: &a [1, 2]\nb: *a\nc: &c {d: 1}\ne: {<<: *c, d: 2}") == {
@@ -75,8 +77,8 @@ def test_what_is_plain():
 
 
 @pytest.mark.parametrize("text", ["- 1.5\n", "- {}\n", "- {value: 0.1, std: null}\n", "- [[], a]\n", "- 'x'\n"])
-def test_memory_is_bounded(text, request):
-    """Ten times the text at most, where a tree of nodes took up to 270 times."""
+def test_memory_stays_below_thirty_times_the_text(text, request):
+    """A tree of nodes took up to 270 times the size of the text."""
     text *= 5_000 // len(text)
     tracemalloc.start()
     parse_yaml(text)

@@ -1,4 +1,4 @@
-"""What a command reads is not written by it, whatever the paths."""
+"""Test that commands never overwrite their inputs, and the locks of output folders."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ with locked_folder(Path(sys.argv[1])):
 
 @pytest.fixture(name="model")
 def fixture_model(tmp_path, monkeypatch):
-    """identified.yaml in a folder, with paths that lead to it."""
+    """Return the path of an identified.yaml to which several paths lead."""
     monkeypatch.chdir(tmp_path)
     model = tmp_path / "results" / "identified.yaml"
     model.parent.mkdir()
@@ -53,7 +53,7 @@ PATHS = [
 @pytest.mark.parametrize("output", PATHS)
 @pytest.mark.parametrize("source", PATHS)
 @pytest.mark.parametrize("absolute", [False, True])
-def test_an_input_is_not_overwritten(model, source, output, absolute):
+def test_does_not_overwrite_inputs(model, source, output, absolute):
     output = Path(output).absolute() if absolute else Path(output)
     for change in (writable_file, lambda path: write_atomically(path, "written"), remove):
         with protected([Path(source)]), pytest.raises(DynidError, match="input of this command"):
@@ -62,7 +62,7 @@ def test_an_input_is_not_overwritten(model, source, output, absolute):
     write_atomically(output, "written")
 
 
-def test_folders_are_refused_by_the_files_that_are_written(model):
+def test_refuses_folders_where_an_output_would_replace_an_input(model):
     with protected([model]):
         assert writable_folder("results", "report.html") == Path("results")
         with pytest.raises(DynidError, match="input of this command"):
@@ -70,7 +70,7 @@ def test_folders_are_refused_by_the_files_that_are_written(model):
 
 
 @pytest.mark.parametrize("name", ["metadata.yaml", "run_0.mcap", "deeper/run.db3"])
-def test_the_data_of_a_bag_are_not_overwritten(model, name):
+def test_does_not_overwrite_the_files_of_a_bag(model, name):
     recorded = model.parent / name
     recorded.parent.mkdir(exist_ok=True)
     recorded.write_text("read")
@@ -81,7 +81,7 @@ def test_the_data_of_a_bag_are_not_overwritten(model, name):
             write_atomically(Path("latest") / name, "written")
 
 
-def test_inputs_are_all_paths_but_the_output():
+def test_inputs_are_all_paths_except_the_output():
     options = {"urdf": Path("a"), "recording": [Path("b"), Path("c")], "output": Path("d"), "tip": "e", "model": None}
     assert list(input_paths(options)) == [Path("a"), Path("b"), Path("c")]
     with protected([Path("missing"), Path("\0")]):
@@ -98,21 +98,21 @@ def fixture_holder(tmp_path):
         process.kill()
 
 
-def test_a_folder_that_another_process_has_locked_is_refused(tmp_path, holder):
+def test_refuses_folders_locked_by_another_process(tmp_path, holder):
     with pytest.raises(DynidError, match="another process writes there now"), locked_folder(tmp_path / "out"):
         pass
     with locked_folder(tmp_path / "other"):
         pass
 
 
-def test_the_lock_ends_with_its_process_however_it_ends(tmp_path, holder):
+def test_killed_processes_release_their_lock(tmp_path, holder):
     holder.kill()
     holder.wait()
     with locked_folder(tmp_path / "out"):
         pass
 
 
-def test_the_lock_ends_with_the_block(tmp_path):
+def test_locks_end_with_their_block(tmp_path):
     for _ in range(2):
         with locked_folder(tmp_path / "new" / "out"):
             assert (tmp_path / "new" / "out").is_dir()
@@ -122,7 +122,7 @@ def test_the_lock_ends_with_the_block(tmp_path):
         pass
 
 
-def test_an_open_file_is_locked_against_every_other_one(tmp_path):
+def test_locks_exclude_each_other(tmp_path):
     path = tmp_path / "file"
     path.touch()
     first, second = (os.open(path, os.O_RDONLY) for _ in range(2))
@@ -133,7 +133,7 @@ def test_an_open_file_is_locked_against_every_other_one(tmp_path):
     os.close(second)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_reports_folders_that_cannot_be_created(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DynidError, match="choose a writable folder"), locked_folder(tmp_path / "file" / "out"):
         pass

@@ -1,4 +1,4 @@
-"""Valid files of the planar arm, from which the fuzzer starts."""
+"""Valid documents of the planar arm, the starting points of the fuzzer."""
 
 # ruff: noqa: E501 - tables of inputs
 
@@ -24,26 +24,25 @@ GRIPPER = (
 )
 
 
-RESIDUAL_RMS = 0.05
-"""N m."""
+RESIDUAL_RMS_NM = 0.05
 
 
-def urdf(rich: bool = False) -> str:
-    """The arm, a line for each element; `rich` with a tool and a finger."""
+def write_urdf(rich: bool = False) -> str:
+    """Return the URDF with one element per line; `rich` adds a tool and a finger."""
     text = planar_arm.urdf()
     root = ET.fromstring(text.replace("</robot>", GRIPPER) if rich else text)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode")
 
 
-def robot() -> RobotModel:
-    """The arm."""
+def create_robot() -> RobotModel:
+    """Return the model of the planar arm."""
     return RobotModel.from_urdf(planar_arm.urdf())
 
 
-def identified() -> dict[str, Any]:
-    """`identified.yaml` with everything in it."""
-    arm = robot()
+def create_identified() -> dict[str, Any]:
+    """Return an `identified.yaml` document with all optional sections."""
+    arm = create_robot()
     document: dict[str, Any] = planar_arm.document() | {
         "source": {"recordings": ["run"], "settings": {"a": 1}, "version": "0"},
         "links": {
@@ -57,7 +56,7 @@ def identified() -> dict[str, Any]:
             }
             for joint in arm.joint_names
         },
-        "residual_rms": dict.fromkeys(arm.joint_names, RESIDUAL_RMS),
+        "residual_rms": dict.fromkeys(arm.joint_names, RESIDUAL_RMS_NM),
         "signals": {"cutoff": 20.0, "motion_cutoff": 10.0, "reason": "so"},
         "load": {
             "loaded": True, "mass": 1.5, "center": [0.01, 0.0, 0.05], "inertia": [0.01, 0.0, 0.0, 0.01, 0.0, 0.01],
@@ -87,16 +86,16 @@ def identified() -> dict[str, Any]:
     return document
 
 
-def obstacles() -> list[dict[str, Any]]:
-    """Obstacles around the arm."""
+def create_obstacles() -> list[dict[str, Any]]:
+    """Return two obstacles near the arm."""
     return [
         {"name": "table", "size": [1.0, 2.0, 0.1], "position": [0.5, 0.0, -0.3], "rpy": [0.0, 0.1, 0.0]},
         {"name": "wall", "size": [0.1, 3.0, 3.0], "position": [-1.0, 0.0, 0.0]},
     ]
 
 
-def trajectory() -> dict[str, Any]:
-    """A planned motion."""
+def create_trajectory() -> dict[str, Any]:
+    """Return a planned motion of six samples."""
     rows = [[0.1 * math.sin(i), 0.2, -0.1 * i] for i in range(6)]
     return {
         "format": "dynid-trajectory/1",
@@ -108,8 +107,8 @@ def trajectory() -> dict[str, Any]:
     }
 
 
-def fourier() -> dict[str, Any]:
-    """A planned Fourier motion."""
+def create_fourier() -> dict[str, Any]:
+    """Return a planned motion as Fourier series."""
     joint = {"offset": 0.1, "sine": [0.1, -0.05, -0.05], "cosine": [0.1, -0.05, 0.0]}
     return {
         "format": "dynid-fourier/1",
@@ -118,8 +117,8 @@ def fourier() -> dict[str, Any]:
     }
 
 
-def collada() -> bytes:
-    """A mesh of one triangle."""
+def create_collada() -> bytes:
+    """Return a COLLADA mesh of one triangle."""
     return b"""<?xml version="1.0"?>
 <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
 <asset><unit name="meter" meter="0.01"/><up_axis>Z_UP</up_axis></asset>
@@ -137,7 +136,7 @@ def collada() -> bytes:
 """
 
 
-def contact_monitor() -> ContactMonitor:
-    """What watches over that arm."""
-    arm = known_arm(identified(), robot())
-    return ContactMonitor(MomentumObserver(arm.model), TorqueUncertainty(arm, np.full(3, RESIDUAL_RMS)))
+def create_contact_monitor() -> ContactMonitor:
+    """Return a contact monitor of the planar arm."""
+    arm = known_arm(create_identified(), create_robot())
+    return ContactMonitor(MomentumObserver(arm.model), TorqueUncertainty(arm, np.full(3, RESIDUAL_RMS_NM)))

@@ -1,4 +1,4 @@
-"""All targets that can be fuzzed here."""
+"""All fuzzing targets that can run on this machine."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from fuzzing import models, recordings
 from fuzzing.target import Target
 
 
-def targets(folder: Path) -> tuple[list[Target], list[str]]:
-    """The targets, and what is left out and why; `folder` for bags from which others are made."""
-    found = [*models.TARGETS, *recordings.targets(folder)]
+def list_targets(folder: Path) -> tuple[list[Target], list[str]]:
+    """Return the targets and a remark on omitted ones; `folder` receives the bags that are mutated."""
+    targets = [*models.TARGETS, *recordings.list_targets(folder)]
     try:
         from fuzzing import messages, node_parameters, simulated  # noqa: PLC0415
     except pytest.skip.Exception as error:
-        return found, [f"left out: messages to nodes, and their parameters ({error})"]
-    return [*found, *messages.TARGETS, *node_parameters.TARGETS, *simulated.TARGETS], []
+        return targets, [f"left out: messages to nodes, and their parameters ({error})"]
+    return [*targets, *messages.TARGETS, *node_parameters.TARGETS, *simulated.TARGETS], []

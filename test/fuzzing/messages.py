@@ -1,4 +1,4 @@
-"""Targets: what arrives at nodes. Needs ROS 2."""
+"""Fuzzing targets: messages that nodes receive. They need ROS 2."""
 
 import math
 from pathlib import Path
@@ -33,13 +33,13 @@ from dynid_ros.nodes.shared.robot_description import (  # noqa: E402
 )
 
 NAMES = list(planar_arm.JOINTS)
-ROBOT = arms.robot()
+ROBOT = arms.create_robot()
 TIMING = Timing(ramp_time=0.2, fault_ramp_time=0.1, timeout=0.1)
 SETTINGS = JointSettings.from_robot(ROBOT, fault_ramp_time=TIMING.fault_ramp_time)
 MODEL = GravityModel(ROBOT)
 MOMENTS = MODEL.project(ROBOT.parameters)
-HEAVIEST = 5.0
-FRAMES = LoadedGravity(MODEL, MOMENTS, largest_load=HEAVIEST)
+MAX_LOAD_KG = 5.0
+LOADED_GRAVITY = LoadedGravity(MODEL, MOMENTS, largest_load=MAX_LOAD_KG)
 
 _NUMBER = st.sampled_from([0.0, 0.1, -0.1, 0.5, 2.4, -2.6, 100.0, math.nan, math.inf, -math.inf, 1e308, 5e-324])
 _NEAR = st.sampled_from([0.0, 0.01, 0.02, -0.01])
@@ -66,12 +66,15 @@ EVENTS = st.lists(
 )
 
 
-def joint_states(events: list[tuple], _folder: Path) -> None:
-    """Commands are finite, within their limits, and change no faster than they may, whatever arrives."""
+def fuzz_joint_states(events: list[tuple], _folder: Path) -> None:
+    """Require finite commands within their limits of torque and rate after any sequence of events."""
     order = JointOrder(NAMES)
-    gravity = FRAMES
+    gravity = LOADED_GRAVITY
     compensator = GravityCompensator(gravity, SETTINGS, TIMING)
-    now, newest, last, refused = 0.0, 0.0, (0.0,) * 3, []
+    now = 0.0
+    newest = 0.0
+    last = (0.0,) * 3
+    refused = []
     for kind, step, *details in [("state", 0.001, NAMES, [0.0] * 3, None), ("enable", 0.0), *events]:
         now += step
         command = None
@@ -103,13 +106,14 @@ def joint_states(events: list[tuple], _folder: Path) -> None:
         allowed = max(now - newest, 0.0) + TIMING.timeout
         for value, before, rate in zip(compensator.torque, last, SETTINGS.rate, strict=True):
             require(abs(value - before) <= rate * allowed + 1e-9, f"a step from {before} to {value}")
-        require(gravity.load is None or 0 <= gravity.load.mass <= HEAVIEST, f"a load of {gravity.load}")
-        newest, last = max(now, newest), compensator.torque
+        require(gravity.load is None or 0 <= gravity.load.mass <= MAX_LOAD_KG, f"a load of {gravity.load}")
+        newest = max(now, newest)
+        last = compensator.torque
     if refused:
         raise refused[0]
 
 
-MONITOR = arms.contact_monitor()
+MONITOR = arms.create_contact_monitor()
 SENSORS = TorqueSensors.ideal(MONITOR.joint_names)
 _SLOW = st.lists(_NEAR, min_size=3, max_size=3)
 _EFFORT = st.lists(st.sampled_from([0.0, 5.0, -40.0]), min_size=3, max_size=3)
@@ -124,14 +128,16 @@ TOUCHES = st.lists(
     min_size=1,
     max_size=40,
 )
-QUIET = SimpleNamespace(get_logger=lambda: SimpleNamespace(warning=lambda text: None))
+SILENT_NODE = SimpleNamespace(get_logger=lambda: SimpleNamespace(warning=lambda text: None))
 
 
-def contacts(events: list[tuple], _folder: Path) -> None:
-    """Torques from outside are finite, thresholds above zero and contacts at joints, or nothing is said."""
-    samples, order = TorqueSamples(QUIET, NAMES, EffortConvention("torque"), anew=True), JointOrder(NAMES)
+def fuzz_contacts(events: list[tuple], _folder: Path) -> None:
+    """Require finite external torques, positive thresholds and contacts at joints, or no result."""
+    samples = TorqueSamples(SILENT_NODE, NAMES, EffortConvention("torque"), anew=True)
+    order = JointOrder(NAMES)
     MONITOR.carry(None)
-    now, refused = 10.0, []
+    now = 10.0
+    refused = []
     for kind, step, *details in events:
         now += step
         try:
@@ -140,42 +146,45 @@ def contacts(events: list[tuple], _folder: Path) -> None:
                 continue
             names, position, velocity, effort, seconds = details
             message = JointState(name=names, position=position, velocity=velocity, effort=effort)
-            whole = now if seconds is None else seconds
-            message.header.stamp.sec = int(min(max(whole, 0.0), 2**31 - 1))
-            message.header.stamp.nanosec = round(whole % 1.0 * 1e9) % 10**9
-            found = external_torque_of(samples, order, MONITOR, message, SENSORS)
+            stamp = now if seconds is None else seconds
+            message.header.stamp.sec = int(min(max(stamp, 0.0), 2**31 - 1))
+            message.header.stamp.nanosec = round(stamp % 1.0 * 1e9) % 10**9
+            external_torque = external_torque_of(samples, order, MONITOR, message, SENSORS)
         except DynidError as error:
             refused.append(error)
             continue
         if samples.problem:
             refused.append(DynidError(samples.problem))
-        if found is not None:
-            require(all(map(math.isfinite, found.torque)), f"a torque of {found.torque}")
-            require(all(threshold > 0.0 for threshold in found.threshold), f"a threshold of {found.threshold}")
-            require({*found.contact} <= {*NAMES}, f"contact at {found.contact}")
+        if external_torque is not None:
+            require(all(map(math.isfinite, external_torque.torque)), f"a torque of {external_torque.torque}")
+            require(
+                all(threshold > 0.0 for threshold in external_torque.threshold),
+                f"a threshold of {external_torque.threshold}",
+            )
+            require({*external_torque.contact} <= {*NAMES}, f"contact at {external_torque.contact}")
     if refused:
         raise refused[0]
 
 
-DESCRIPTIONS = [arms.urdf().encode(), arms.urdf(rich=True).encode(), b"<robot name='a'" * 3]
+DESCRIPTIONS = [arms.write_urdf().encode(), arms.write_urdf(rich=True).encode(), b"<robot name='a'" * 3]
 
 
-def description(data: bytes, _folder: Path) -> None:
-    """What comes on robot_description is a URDF of an arm, and never the path of a file."""
+def fuzz_description(data: bytes, _folder: Path) -> None:
+    """Require that robot_description is accepted as the URDF of an arm only, never as a file name."""
     text = data.decode(errors="replace")
     name = robot_name(text)
-    require(name in text, "a name that is not in it")
+    require(name in text, "the robot's name is not in the URDF")
     require_arm(RobotModel.from_urdf(checked_description(text, "robot_description"), "link_3", "base_link"))
 
 
 TARGETS = (
-    Target("joint states", EVENTS, joint_states, share=2.0),
-    Target("external torques", TOUCHES, contacts, share=0.5),
+    Target("joint states", EVENTS, fuzz_joint_states, share=2.0),
+    Target("external torques", TOUCHES, fuzz_contacts, share=0.5),
     Target(
         "descriptions",
         texts(DESCRIPTIONS)
         | st.sampled_from([b"/etc/passwd", b"arm.urdf", b"<robot name= " * 50_000, b"<robot \n" * 50_000]),
-        description,
+        fuzz_description,
         share=0.5,
     ),
 )

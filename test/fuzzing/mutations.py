@@ -1,4 +1,4 @@
-"""Valid documents, spoiled: what typing errors, broken disks, other programs and bad intentions make of them."""
+"""Mutations of valid documents: typing errors, damaged files, output of other programs and attacks."""
 
 # ruff: noqa: E501 - tables of inputs
 
@@ -30,85 +30,85 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 TOKEN = re.compile(rb"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z_][A-Za-z_0-9]*)")
 PLAN = st.binary(min_size=8, max_size=8)
-"""Which seed, how many mutations and which, in one piece: to draw one by one takes longer than to read a file."""
+"""Random bytes that select the seed and all mutations; separate draws take longer than reading a file."""
 Text = Callable[[bytes, int, int], bytes]
 
 
-def _at(place: int, size: int) -> int:
+def _scale_index(place: int, size: int) -> int:
     return place * size // 65_536
 
 
-def _replaced_token(kind: str, choices: Sequence[bytes] | None) -> Text:
+def _replace_token(kind: str, choices: Sequence[bytes] | None) -> Text:
     def mutate(text: bytes, place: int, other: int) -> bytes:
         tokens = [match for match in TOKEN.finditer(text) if match.lastgroup == kind]
         if not tokens:
             return text
-        token = tokens[_at(place, len(tokens))]
-        new = choices[other % len(choices)] if choices else tokens[_at(other, len(tokens))][0]
+        token = tokens[_scale_index(place, len(tokens))]
+        new = choices[other % len(choices)] if choices else tokens[_scale_index(other, len(tokens))][0]
         return text[: token.start()] + new + text[token.end() :]
 
     return mutate
 
 
-def _flipped(text: bytes, place: int, other: int) -> bytes:
+def _flip_bit(text: bytes, place: int, other: int) -> bytes:
     if not text:
         return text
-    i = _at(place, len(text))
+    i = _scale_index(place, len(text))
     return text[:i] + bytes([text[i] ^ (1 << other % 8)]) + text[i + 1 :]
 
 
-def _inserted(text: bytes, place: int, other: int) -> bytes:
-    i = _at(place, len(text) + 1)
+def _insert_text(text: bytes, place: int, other: int) -> bytes:
+    i = _scale_index(place, len(text) + 1)
     return text[:i] + TEXTS[other % len(TEXTS)] + text[i:]
 
 
-def _cut(text: bytes, place: int, other: int) -> bytes:
-    start, length = _at(place, len(text) + 1), 1 + other % 64
+def _cut_bytes(text: bytes, place: int, other: int) -> bytes:
+    start, length = _scale_index(place, len(text) + 1), 1 + other % 64
     return text[:start] + text[start + length :]
 
 
-def _truncated(text: bytes, place: int, _other: int) -> bytes:
-    return text[: _at(place, len(text) + 1)]
+def _truncate(text: bytes, place: int, _other: int) -> bytes:
+    return text[: _scale_index(place, len(text) + 1)]
 
 
-def _lines(change: Callable[[list[bytes], int, int], None]) -> Text:
+def _change_lines(change: Callable[[list[bytes], int, int], None]) -> Text:
     def mutate(text: bytes, place: int, other: int) -> bytes:
         lines = text.split(b"\n")
-        change(lines, _at(place, len(lines)), other)
+        change(lines, _scale_index(place, len(lines)), other)
         return b"\n".join(lines)
 
     return mutate
 
 
-def _deleted_line(lines: list[bytes], i: int, other: int) -> None:
+def _delete_line(lines: list[bytes], i: int, other: int) -> None:
     del lines[i : i + 1 + other % 3]
 
 
-def _doubled_line(lines: list[bytes], i: int, other: int) -> None:
+def _repeat_line(lines: list[bytes], i: int, other: int) -> None:
     lines[i:i] = [lines[i]] * (1, 2, 300)[other % 3]
 
 
-def _moved_line(lines: list[bytes], i: int, other: int) -> None:
-    lines.insert(_at(other, len(lines)), lines.pop(i))
+def _move_line(lines: list[bytes], i: int, other: int) -> None:
+    lines.insert(_scale_index(other, len(lines)), lines.pop(i))
 
 
-def _long_line(lines: list[bytes], i: int, other: int) -> None:
+def _lengthen_line(lines: list[bytes], i: int, other: int) -> None:
     lines[i] = lines[i] * (2, 500)[other % 2]
 
 
 TEXT_MUTATIONS: dict[str, Text] = {
-    "number": _replaced_token("number", NUMBERS),
-    "other number": _replaced_token("number", None),
-    "word": _replaced_token("word", None),
-    "no word": _replaced_token("word", TEXTS),
-    "bit": _flipped,
-    "insert": _inserted,
-    "cut": _cut,
-    "truncate": _truncated,
-    "delete line": _lines(_deleted_line),
-    "double line": _lines(_doubled_line),
-    "move line": _lines(_moved_line),
-    "long line": _lines(_long_line),
+    "number": _replace_token("number", NUMBERS),
+    "other number": _replace_token("number", None),
+    "word": _replace_token("word", None),
+    "no word": _replace_token("word", TEXTS),
+    "bit": _flip_bit,
+    "insert": _insert_text,
+    "cut": _cut_bytes,
+    "truncate": _truncate,
+    "delete line": _change_lines(_delete_line),
+    "double line": _change_lines(_repeat_line),
+    "move line": _change_lines(_move_line),
+    "long line": _change_lines(_lengthen_line),
 }
 DOCUMENT_MUTATIONS = ("value", "value", "value", "scale", "remove", "repeat", "swap", "rename")
 BINARY_MUTATIONS = ("bit", "bit", "bit", "insert", "cut", "truncate")
@@ -117,52 +117,54 @@ BINARY_MUTATIONS = ("bit", "bit", "bit", "insert", "cut", "truncate")
 def texts(
     seeds: Sequence[bytes], kinds: Sequence[str] = tuple(TEXT_MUTATIONS), most: int = 4
 ) -> st.SearchStrategy[bytes]:
-    """One of the seeds after up to `most` mutations of these kinds."""
-    return PLAN.map(lambda plan: mutated(seeds[plan[0] % len(seeds)], _steps(plan, kinds, most)))
+    """Return a strategy of seeds after up to `most` mutations of these kinds."""
+    return PLAN.map(lambda plan: mutate_text(seeds[plan[0] % len(seeds)], _list_steps(plan, kinds, most)))
 
 
-def _steps(plan: bytes, kinds: Sequence[str], most: int) -> list[tuple[str, int, int]]:
-    return [step(int.from_bytes(plan, "big") + (i << 16), kinds) for i in range(plan[1] % (most + 1))]
+def _list_steps(plan: bytes, kinds: Sequence[str], most: int) -> list[tuple[str, int, int]]:
+    return [choose_mutation(int.from_bytes(plan, "big") + (i << 16), kinds) for i in range(plan[1] % (most + 1))]
 
 
-def step(number: int, kinds: Sequence[str]) -> tuple[str, int, int]:
-    """Kind and two places, spread over all that are possible."""
+def choose_mutation(number: int, kinds: Sequence[str]) -> tuple[str, int, int]:
+    """Return the kind of a mutation and two places, 16-bit numbers spread over the whole range."""
     spread = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
     return kinds[(spread >> 48) % len(kinds)], spread >> 32 & 0xFFFF, spread >> 16 & 0xFFFF
 
 
-def mutated(text: bytes, steps: list[tuple[str, int, int]]) -> bytes:
-    """The text after these mutations."""
+def mutate_text(text: bytes, steps: list[tuple[str, int, int]]) -> bytes:
+    """Return the text after the mutations."""
     for kind, place, other in steps:
         text = TEXT_MUTATIONS[kind](text, place, other)[:300_000]
     return text
 
 
 def documents(seeds: Sequence[Any], most: int = 3) -> st.SearchStrategy[Any]:
-    """One of these nests of dicts and lists, with up to `most` of its values replaced, removed, repeated or swapped."""
-    return PLAN.map(lambda plan: _mutated_document(seeds[plan[0] % len(seeds)], _steps(plan, DOCUMENT_MUTATIONS, most)))
+    """Return a strategy of documents with up to `most` values replaced, removed, repeated or swapped."""
+    return PLAN.map(
+        lambda plan: _mutate_document(seeds[plan[0] % len(seeds)], _list_steps(plan, DOCUMENT_MUTATIONS, most))
+    )
 
 
-def _scalable(value: Any) -> bool:
-    """Whether it is a number that a float can hold."""
+def _is_scalable(value: Any) -> bool:
+    """Return whether the value is a number within the range of a float."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def _mutated_document(seed: Any, steps: list[tuple[str, int, int]]) -> Any:
+def _mutate_document(seed: Any, steps: list[tuple[str, int, int]]) -> Any:
     holder = [copy.deepcopy(seed)]
     for kind, place, other in steps:
-        places = _places(holder)
-        parent, key = places[_at(place, len(places))]
+        places = _list_entries(holder)
+        parent, key = places[_scale_index(place, len(places))]
         if kind == "value":
             parent[key] = copy.deepcopy(VALUES[other % len(VALUES)])
-        elif kind == "scale" and _scalable(parent[key]):
+        elif kind == "scale" and _is_scalable(parent[key]):
             parent[key] = float(parent[key]) * (-1.0, 1e3, 1e-3, 1e12, 0.0)[other % 5]
         elif kind == "remove" and parent is not holder:
             del parent[key]
         elif kind == "repeat" and isinstance(parent, list) and parent is not holder:
             parent[key:key] = [copy.deepcopy(parent[key])] * (1, 3, 200)[other % 3]
         elif kind == "swap":
-            source, name = places[_at(other, len(places))]
+            source, name = places[_scale_index(other, len(places))]
             parent[key] = copy.deepcopy(source[name])
         elif kind == "rename" and isinstance(parent, dict):
             value = parent.pop(key)
@@ -170,14 +172,14 @@ def _mutated_document(seed: Any, steps: list[tuple[str, int, int]]) -> Any:
     return holder[0]
 
 
-def _places(holder: list) -> list[tuple[Any, Any]]:
-    """Every value of the nest as its container and its key."""
-    found: list[tuple[Any, Any]] = []
+def _list_entries(holder: list) -> list[tuple[Any, Any]]:
+    """Return the container and key of each value in the document."""
+    entries: list[tuple[Any, Any]] = []
     waiting: list[Any] = [holder]
     while waiting:
         container = waiting.pop()
         for key in list(container) if isinstance(container, dict) else range(len(container)):
-            found.append((container, key))
+            entries.append((container, key))
             if isinstance(container[key], (dict, list)):
                 waiting.append(container[key])
-    return found
+    return entries

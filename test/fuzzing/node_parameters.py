@@ -1,4 +1,4 @@
-"""Targets: the parameters of all nodes, as a launch file may spoil them, and the motions that some of them make."""
+"""Fuzzing targets: parameters of all nodes, and the motions designed from them."""
 
 # ruff: noqa: E501 - tables of inputs
 
@@ -62,7 +62,7 @@ POSE = [0.1, 0.2, 0.3]
 
 
 class Settings(Node):
-    """Only declares the parameters of gravity compensation: it configures itself later."""
+    """Node with only the parameters of gravity compensation, which configures itself later."""
 
     def __init__(self) -> None:
         super().__init__("gravity_compensation")
@@ -70,7 +70,7 @@ class Settings(Node):
 
 
 def judge_compensation(node: Settings) -> None:
-    """They make settings that can be used."""
+    """Require finite times, gains and limits, and a finite gravity torque."""
     settings = node.settings
     arm = compensation.read_arm(settings, settings.robot_description)
     gravity = arm.gravity
@@ -86,39 +86,46 @@ def judge_compensation(node: Settings) -> None:
 
 
 def judge_excitation(node: ExcitationNode) -> None:
-    """Limits leave room, and the workspace is one."""
+    """Require limits that leave room for a motion and monitors that can stop it."""
     require_limits(node.safety)
-    known = ("information", "limits", "workspace", "robot", "position_margin")
-    require_known(node._described_design(node.settings).experiment(), *known)
+    require_numbers(
+        node._described_design(node.settings).experiment(),
+        "information",
+        "limits",
+        "workspace",
+        "robot",
+        "position_margin",
+    )
     arm = node.arm
     require(not np.isnan(arm._tracking_error_limit).any() and (arm._tracking_error_limit > 0).all(), "never stops")
     require((arm._efforts._limit > 0).all() and 0 <= arm._efforts._grace < math.inf, "efforts are not watched")
 
 
 def require_limits(safety: Safety) -> None:
-    """Complain of limits that let anything pass."""
-    limits, workspace = safety.limits, safety.workspace
+    """Require limits that are finite and positive."""
+    limits = safety.limits
+    workspace = safety.workspace
     require((limits.lower < limits.upper).all() and np.isfinite([limits.lower, limits.upper]).all(), "no room")
     for values in (limits.velocity, limits.acceleration):
-        require(np.isfinite(values).all() and (values > 0).all(), "a limit is none")
-    require((limits.jerk > 0).all() and (limits.torque > 0).all(), "a limit is none")
+        require(np.isfinite(values).all() and (values > 0).all(), "a limit is invalid")
+    require((limits.jerk > 0).all() and (limits.torque > 0).all(), "a limit is invalid")
     require(not math.isnan(workspace.floor_height), "no floor")
     require(0 <= workspace.clearance < math.inf, "no clearance")
     require(workspace.box is None or (workspace.box[0] < workspace.box[1]).all(), "no box")
 
 
 def judge_recorder(node: Recorder) -> None:
-    """What it would record has names, each once."""
+    """Require distinct, valid topic names."""
     topics = [topic.topic for topic in node._topics]
     require(topics and len(set(topics)) == len(topics), "topics repeat")
-    require(all(topic.startswith("/") and topic.isprintable() for topic in topics), "a topic is none")
+    require(all(topic.startswith("/") and topic.isprintable() for topic in topics), "a topic is invalid")
 
 
 def judge_markers(node: GravityMarkers) -> None:
-    """What is drawn has places and sizes."""
+    """Require markers with finite positions and sizes."""
     view = node.view
     require_arm(view.robot)
-    require(np.isfinite(view.full_scale).all() and (view.full_scale > 0).all(), "a scale is none")
+    require(np.isfinite(view.full_scale).all() and (view.full_scale > 0).all(), "a scale is invalid")
     try:
         picture = view.at(POSE[: view.robot.n_joints])
     except ControlError:  # too heavy for its springs
@@ -127,14 +134,18 @@ def judge_markers(node: GravityMarkers) -> None:
     shapes = Shapes(Header(), 1.0)
     draw_gravity(shapes, view, picture, node.settings.size)
     for marker in shapes.markers:
-        p, q, s = marker.pose.position, marker.pose.orientation, marker.scale
-        numbers = [p.x, p.y, p.z, q.x, q.y, q.z, q.w, s.x, s.y, s.z]
+        pose = marker.pose
+        numbers = [
+            *(pose.position.x, pose.position.y, pose.position.z),
+            *(pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w),
+            *(marker.scale.x, marker.scale.y, marker.scale.z),
+        ]
         numbers += [value for point in marker.points for value in (point.x, point.y, point.z)]
-        require(all(map(math.isfinite, numbers)), f"marker {marker.ns} is nowhere")
+        require(all(map(math.isfinite, numbers)), f"marker {marker.ns} is not finite")
 
 
 def judge_simulator(node: SimulatorNode) -> None:
-    """The arm that is simulated moves, and is measured, within its limits."""
+    """Require that the simulated arm moves and returns finite readings."""
     arm = node.arm
     require_arm(arm.robot)
     require(0 < arm.timestep <= 0.005 and 10**6 <= node._period <= 10**9, "time")
@@ -147,59 +158,68 @@ def judge_simulator(node: SimulatorNode) -> None:
             node._camera.look(node._stamp)
         for values in (arm.position, arm.velocity, arm.link_position, *arm.measure(), *arm.measure_wrench()):
             require(np.isfinite(values).all(), "a reading is not finite")
-    require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is none")
+    require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is invalid")
 
 
 def judge_external_torque(node: ExternalTorqueNode) -> None:
-    """Its thresholds can be passed, and a residual is one."""
-    require((node.monitor.levels > 0).all() and np.isfinite(node.monitor.levels).all(), "a level that nothing passes")
+    """Require positive, finite thresholds and finite external torques."""
+    require((node.monitor.levels > 0).all() and np.isfinite(node.monitor.levels).all(), "a level cannot be exceeded")
     require(0 < node.monitor.observer.bandwidth < math.inf, "no bandwidth")
-    for moment in (0.0, 0.01, 0.02):
+    for time in (0.0, 0.01, 0.02):
         with contextlib.suppress(ControlError):  # a load or a bandwidth beyond all numbers
-            found = node.monitor.update(moment, POSE, [0.0] * 3, [1.0] * 3)
-            require(np.isfinite(found.torque).all() and not np.isnan(found.threshold).any(), "no torque")
+            external_torque = node.monitor.update(time, POSE, [0.0] * 3, [1.0] * 3)
+            require(
+                np.isfinite(external_torque.torque).all() and not np.isnan(external_torque.threshold).any(), "no torque"
+            )
 
 
 def judge_identification(node: Any) -> None:
-    """The identification that it will carry out has settings."""
-    require_known(node.estimator, "robot", "arm", "tare", "reference_center", "gravity")
+    """Require that the settings of the identification are numbers."""
+    require_numbers(node.estimator, "robot", "arm", "tare", "reference_center", "gravity")
 
 
 def judge_load(node: LoadIdentificationNode) -> None:
-    """Likewise, and thresholds that a load can pass."""
+    """Require numbers, and thresholds that a load can exceed."""
     judge_identification(node)
     settings = node.settings
     require(0 < settings.largest_error < math.inf and 0 <= settings.smallest_load < math.inf, "no threshold")
 
 
 def judge_sensors(node: TorqueSensorCalibrationNode) -> None:
-    """Likewise, and a watch that can tell."""
+    """Require numbers, and a monitor that can both alarm and stay silent."""
     judge_identification(node)
     center = node.estimator.calibration.reference_center
-    require(center is None or np.isfinite(center).all(), "no centre")
+    require(center is None or np.isfinite(center).all(), "a center of mass is not finite")
     if node.settings.observe:
         observer = node.watch.observer
-        require(0 < observer.false_alarm_rate < 1, "alarms always, or never")
-        require(0 < observer.memory < math.inf, "it learns nothing")
+        require(0 < observer.false_alarm_rate < 1, "the monitor alarms always or never")
+        require(0 < observer.memory < math.inf, "the observer does not adapt")
         require(not np.isinf([*observer.gain, *observer.offset]).any(), "a gain is infinite")
 
 
-def require_known(settings: Any, *others: str) -> None:
-    """Complain of numbers among the settings that are none."""
+def require_numbers(settings: Any, *excluded: str) -> None:
+    """Require that all settings except the excluded ones are numbers."""
     names = [field.name for field in fields(settings)] if is_dataclass(settings) else list(vars(settings))
     for name in names:
         value = getattr(settings, name)
-        if name not in others and isinstance(value, (float, list, tuple, np.ndarray)):
+        if name not in excluded and isinstance(value, (float, list, tuple, np.ndarray)):
             numbers = [value] if isinstance(value, float) else [item for item in value if isinstance(item, float)]
             require(not any(map(math.isnan, numbers)), f"{name} of {type(settings).__name__} is {value}")
 
 
 class Case(NamedTuple):
-    """A node: its class, parameters without which it does not start, and what judges it; `model`: it needs a file."""
+    """A node under test.
+
+    Attributes:
+        make: class of the node.
+        judge: requires that a node that started is usable.
+        required: parameters without which the node does not start.
+        parameters: table of all parameters.
+    """
 
     make: Callable[[], Any]
     judge: Callable[[Any], None]
-    given: dict[str, Any]
+    required: dict[str, Any]
     parameters: Sequence[NodeParameter]
 
 
@@ -212,7 +232,7 @@ MOTION: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _table(node: type | str) -> Sequence[NodeParameter]:
+def _read_table(node: type | str) -> Sequence[NodeParameter]:
     from importlib import import_module  # noqa: PLC0415
 
     return import_module(module_of(node)).PARAMETERS
@@ -221,48 +241,48 @@ def _table(node: type | str) -> Sequence[NodeParameter]:
 CASES = {
     "gravity_compensation": Case(Settings, judge_compensation, ARM | {MODEL: ""}, compensation.PARAMETERS),
     "excitation": Case(ExcitationNode, judge_excitation, ARM | MOTION, EXCITATION),
-    "recorder": Case(Recorder, judge_recorder, {}, _table("recorder")),
-    "gravity_markers": Case(GravityMarkers, judge_markers, ARM | {MODEL: ""}, _table("gravity_markers")),
-    "simulator": Case(SimulatorNode, judge_simulator, ARM, _table("simulator")),
+    "recorder": Case(Recorder, judge_recorder, {}, _read_table("recorder")),
+    "gravity_markers": Case(GravityMarkers, judge_markers, ARM | {MODEL: ""}, _read_table("gravity_markers")),
+    "simulator": Case(SimulatorNode, judge_simulator, ARM, _read_table("simulator")),
     "external_torque": Case(
-        ExternalTorqueNode, judge_external_torque, ARM | EFFORT | {MODEL: ""}, _table("external_torque")
+        ExternalTorqueNode, judge_external_torque, ARM | EFFORT | {MODEL: ""}, _read_table("external_torque")
     ),
     "gravity_identification": Case(
-        GravityIdentificationNode, judge_identification, ARM | EFFORT, _table("gravity_identification")
+        GravityIdentificationNode, judge_identification, ARM | EFFORT, _read_table("gravity_identification")
     ),
-    "link_identification": Case(LinkIdentificationNode, judge_identification, ARM | EFFORT, _table("link_identification")),
+    "link_identification": Case(LinkIdentificationNode, judge_identification, ARM | EFFORT, _read_table("link_identification")),
     "load_identification": Case(
-        LoadIdentificationNode, judge_load, ARM | EFFORT | {MODEL: "", "live": True}, _table("load_identification")
+        LoadIdentificationNode, judge_load, ARM | EFFORT | {MODEL: "", "live": True}, _read_table("load_identification")
     ),
     "torque_sensor_calibration": Case(
         TorqueSensorCalibrationNode, judge_sensors, ARM | EFFORT | {MODEL: "", "observe": True},
-        _table("torque_sensor_calibration"),
+        _read_table("torque_sensor_calibration"),
     ),
     "flexible_joint_identification": Case(
-        FlexibleJointIdentificationNode, judge_identification, ARM | EFFORT, _table("flexible_joint_identification")
+        FlexibleJointIdentificationNode, judge_identification, ARM | EFFORT, _read_table("flexible_joint_identification")
     ),
 }  # fmt: skip
 
 
 class Nodes:
-    """Makes nodes with parameters given from outside, in a ROS context of its own, which stays."""
+    """Starts nodes with overridden parameters in a separate ROS context."""
 
     def __init__(self) -> None:
         self._context = rclpy.Context()
 
     def read(self, data: tuple[str, dict[str, Any]], folder: Path) -> None:
-        """A node starts with settings that can be used, or ends with one line."""
+        """Require that a node starts with usable settings or ends with a one-line error."""
         name, overrides = data
         case = CASES[name]
         model = folder / "identified.yaml"
         if not model.exists():
-            model.write_text(yaml.safe_dump(arms.identified()))
-        given = {key: str(model) if key == MODEL else value for key, value in case.given.items()}
+            model.write_text(yaml.safe_dump(arms.create_identified()))
+        parameters = {key: str(model) if key == MODEL else value for key, value in case.required.items()}
         node = None
-        given |= overrides
-        if not given.get("robot_description", URDF):
-            given["robot_description"] = URDF  # for a topic it would wait
-        with self._made_with(given), contextlib.chdir(folder):
+        parameters.update(overrides)
+        if not parameters.get("robot_description", URDF):
+            parameters["robot_description"] = URDF  # otherwise the node waits for a topic
+        with self._override(parameters), contextlib.chdir(folder):
             try:
                 node = case.make()
                 case.judge(node)
@@ -271,14 +291,14 @@ class Nodes:
                     node.destroy_node()
 
     @contextlib.contextmanager
-    def _made_with(self, given: dict[str, Any]) -> Iterator[None]:
+    def _override(self, parameters: dict[str, Any]) -> Iterator[None]:
         if not self._context.ok():
             self._context.init(args=[])
-        overrides = [Parameter(name, value=value) for name, value in given.items()]
-        begin = Node.__init__
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        original = Node.__init__
 
-        def made(node: Node, name: str, **_: Any) -> None:
-            begin(
+        def initialize(node: Node, name: str, **_: Any) -> None:
+            original(
                 node,
                 name,
                 context=self._context,
@@ -288,24 +308,28 @@ class Nodes:
             )
             set_logger_level(name, LoggingSeverity.FATAL)
 
-        with mock.patch.object(Node, "__init__", made):
+        with mock.patch.object(Node, "__init__", initialize):
             yield
 
 
-def motions(overrides: dict[str, Any], folder: Path) -> None:
-    """A motion that is designed keeps to its limits, or is refused."""
-    given = {parameter.name: parameter.default for parameter in EXCITATION} | MOTION | overrides
-    settings = SimpleNamespace(**{each.name: each.checked(given[each.name], "excitation") for each in EXCITATION})
+def fuzz_design(overrides: dict[str, Any], folder: Path) -> None:
+    """Require that a designed motion keeps its limits."""
+    values = {parameter.name: parameter.default for parameter in EXCITATION}
+    values.update(MOTION)
+    values.update(overrides)
+    settings = SimpleNamespace(
+        **{parameter.name: parameter.checked(values[parameter.name], "excitation") for parameter in EXCITATION}
+    )
     robot = RobotModel.from_urdf(URDF)
     with contextlib.chdir(folder):
         safety = Safety(robot, settings)
         require_limits(safety)
         _, plan = Design(robot, safety, settings, 50.0).plan(lambda *_: None)
     motion = plan.trajectory
-    require((np.diff(motion.time) > 0).all() and motion.joint_names == robot.joint_names, "no motion")
+    require((np.diff(motion.time) > 0).all() and motion.joint_names == robot.joint_names, "time or names are wrong")
     for values in (motion.position, motion.velocity, motion.acceleration):
         require(np.isfinite(values).all(), "a motion is not finite")
-    require(np.abs([motion.velocity[0], motion.velocity[-1]]).max() < 1e-6, "it does not begin and end at rest")
+    require(np.abs([motion.velocity[0], motion.velocity[-1]]).max() < 1e-6, "the motion does not start and end at rest")
     check_limits(motion, safety.limits)
 
 
@@ -331,25 +355,25 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _value(parameter: NodeParameter) -> st.SearchStrategy[tuple[str, Any]]:
+def _draw_value(parameter: NodeParameter) -> st.SearchStrategy[tuple[str, Any]]:
     kind = type(parameter.default)
     fitting = [value for value in _ROS_VALUES if type(value) is kind]
     if kind is list:
         fitting = [value for value in fitting if type(value[0]) is type(parameter.default[0])]
     if parameter.name.endswith(("_topic", "_topics")) and kind is str:
-        # ROS keeps the type of a topic for all nodes of a process, so no two parameters may share one here.
+        # ROS keeps the type of a topic for all nodes of a process, so two parameters must not share a topic.
         fitting = [parameter.name, "~/x y", *(value for value in fitting if not value.replace("/", "").isalnum())]
     likely = [*_WORDS.get(parameter.name, ()), *fitting]
     others = [value for value in _ROS_VALUES if type(value) is not kind]
     return st.tuples(st.just(parameter.name), st.sampled_from(likely * (500 // len(likely)) + others))
 
 
-def _overrides(parameters: Sequence[NodeParameter]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.lists(st.one_of([_value(parameter) for parameter in parameters]), max_size=4).map(dict)
+def _draw_overrides(parameters: Sequence[NodeParameter]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.lists(st.one_of([_draw_value(parameter) for parameter in parameters]), max_size=4).map(dict)
 
 
-def _well_typed(overrides: dict[str, Any]) -> dict[str, Any]:
-    """Without what `declare` refuses."""
+def _keep_well_typed(overrides: dict[str, Any]) -> dict[str, Any]:
+    """Return the overrides without those that `declare` refuses."""
     kinds = {parameter.name: parameter.default for parameter in EXCITATION}
     return {
         name: value
@@ -359,11 +383,11 @@ def _well_typed(overrides: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_BY_NODE = [st.tuples(st.just(name), _overrides(case.parameters)) for name, case in CASES.items()]
+_BY_NODE = [st.tuples(st.just(name), _draw_overrides(case.parameters)) for name, case in CASES.items()]
 _SHAPING = [parameter for parameter in EXCITATION if parameter.adjustable and parameter.name != "trajectory_file"]
-_MOTION = st.tuples(st.sampled_from([{"motion": word} for word in _WORDS["motion"]]), _overrides(_SHAPING))
+_MOTION = st.tuples(st.sampled_from([{"motion": word} for word in _WORDS["motion"]]), _draw_overrides(_SHAPING))
 
 TARGETS = (
     Target("parameters", st.one_of(_BY_NODE), Nodes().read, share=1.5),
-    Target("designs", _MOTION.map(lambda pair: pair[0] | _well_typed(pair[1])), motions, share=0.05),
+    Target("designs", _MOTION.map(lambda pair: pair[0] | _keep_well_typed(pair[1])), fuzz_design, share=0.05),
 )

@@ -1,4 +1,4 @@
-"""What becomes of one input: a right result, or one clear line; within bounds of time and memory."""
+"""Outcome of one input: a correct result or one clear line, within limits of time and memory."""
 
 import re
 import resource
@@ -14,27 +14,26 @@ from typing import Any
 
 from dynid_ros.errors import MAX_MESSAGE_LENGTH, DynidError
 
-PATIENCE = 2.0
-"""s of the processor for one input, and …"""
-ENDLESS = 60.0
-"""… s by the clock, on a busy machine."""
-MEMORY = 300_000
-"""kB by which one input may raise what the process holds, at any moment."""
+MAX_PROCESSOR_TIME_S = 2.0
+MAX_CLOCK_TIME_S = 60.0
+"""Limit of wall-clock time, for busy machines."""
+MAX_MEMORY_GROWTH_KB = 300_000
+"""Limit of the increase of peak memory by one input."""
 PACKAGE = f"{Path(__file__).parents[2]}/"
 
 
 class TooSlow(BaseException):
-    """No `Exception`: nothing on the way may take it for a fault of the input."""
+    """Input that exceeds its time; no `Exception`, so that readers do not handle it as an error of the input."""
 
 
 class Nonsense(AssertionError):  # noqa: N818
-    """Something was accepted and read as what it cannot be."""
+    """Invalid content that a reader accepted."""
 
 
-def require(condition: Any, what: str) -> None:
-    """Complain of a result."""
+def require(condition: Any, problem: str) -> None:
+    """Raise `Nonsense` unless the condition holds."""
     if not condition:
-        raise Nonsense(what)
+        raise Nonsense(problem)
 
 
 @dataclass
@@ -42,8 +41,8 @@ class Tally:
     """Outcomes of the inputs of one target.
 
     Attributes:
-        failures: by kind and place, how often.
-        examples: the first input of each.
+        failures: number of failures by kind and place.
+        examples: first input of each kind, and its traceback.
     """
 
     accepted: int = 0
@@ -54,49 +53,44 @@ class Tally:
 
     @property
     def inputs(self) -> int:
-        """All of them."""
+        """Number of all inputs."""
         return self.accepted + self.refused + sum(self.failures.values())
 
     def add(self, read: Callable[[Any], None], data: Any) -> None:
-        """Read one input and note what comes of it."""
-        before = _forget_peak()
-        start = time.process_time()
+        """Read one input and count its outcome."""
+        start_peak = _forget_peak()
+        start_time = time.process_time()
         try:
             with _limited():
                 read(data)
             self.accepted += 1
         except DynidError as error:
-            problem = unclear(str(error))
+            problem = find_message_problem(str(error))
             if problem:
                 self._fail(f"unclear line: {problem}", data, error)
             else:
                 self.refused += 1
         except (Exception, TooSlow) as error:
             self._fail(f"{type(error).__name__} at {_place(error)}", data, error)
-        self.slowest = max(self.slowest, time.process_time() - start)
-        grown = _peak() - before
-        if grown > MEMORY:
-            self._fail(f"memory: {grown // 1000} MB", data, MemoryError())
+        self.slowest = max(self.slowest, time.process_time() - start_time)
+        growth = _peak() - start_peak
+        if growth > MAX_MEMORY_GROWTH_KB:
+            self._fail(f"memory: {growth // 1000} MB", data, MemoryError())
 
     def _fail(self, kind: str, data: Any, error: BaseException) -> None:
         self.failures[kind] += 1
         self.examples.setdefault(kind, (data, "".join(traceback.format_exception(error))))
 
     def include(self, other: "Tally") -> None:
-        """Add the outcomes of another."""
+        """Add the outcomes of another tally."""
         self.accepted += other.accepted
         self.refused += other.refused
         self.slowest = max(self.slowest, other.slowest)
         self.failures.update(other.failures)
         self.examples = {**other.examples, **self.examples}
 
-    def document(self) -> dict[str, Any]:
-        """Plain data of which the same is made again, inputs as text."""
-        examples = {kind: (repr(data), trace) for kind, (data, trace) in self.examples.items()}
-        return {**vars(self), "examples": examples}
-
-    def told(self) -> str:
-        """The failures, an example of each."""
+    def describe_failures(self) -> str:
+        """Return the failures with one example each."""
         return "\n".join(
             f"{count} times {kind}: {data!r:.2000}\n{trace}"
             for kind, count in self.failures.items()
@@ -104,8 +98,8 @@ class Tally:
         )
 
 
-def unclear(message: str) -> str:
-    """Why a message is not one clear line; empty if it is."""
+def find_message_problem(message: str) -> str:
+    """Return why a message is not one clear line, or an empty text."""
     if len(message) > MAX_MESSAGE_LENGTH + 10:
         return "endless"
     if len(message.split()) < 4:
@@ -120,7 +114,7 @@ def unclear(message: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the package on the way of an error; of nonsense the line that judges."""
+    """Return file and line of the innermost frame of the package, except for `require`."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -135,19 +129,22 @@ def _peak() -> int:
 
 
 def _forget_peak() -> int:
-    """Start the peak anew from what is held now: a process that was once larger would hide what one input takes."""
+    """Reset the peak to the current memory and return it in kB; an earlier peak would hide the growth."""
     Path("/proc/self/clear_refs").write_text("5")
     return _peak()
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raises `TooSlow` in what takes too long."""
+    """Raise `TooSlow` in a reader that exceeds its time."""
 
     def too_slow(*_: object) -> None:
-        raise TooSlow(f"more than {PATIENCE:g} s")
+        raise TooSlow(f"more than {MAX_PROCESSOR_TIME_S:g} s")
 
-    clocks = ((signal.SIGPROF, signal.ITIMER_PROF, PATIENCE), (signal.SIGALRM, signal.ITIMER_REAL, ENDLESS))
+    clocks = (
+        (signal.SIGPROF, signal.ITIMER_PROF, MAX_PROCESSOR_TIME_S),
+        (signal.SIGALRM, signal.ITIMER_REAL, MAX_CLOCK_TIME_S),
+    )
     for number, timer, seconds in clocks:
         signal.signal(number, too_slow)
         signal.setitimer(timer, seconds)

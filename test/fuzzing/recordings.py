@@ -1,4 +1,4 @@
-"""Targets: recordings of arms and of cameras."""
+"""Fuzzing targets: recordings of arms and of camera systems."""
 
 # ruff: noqa: E501 - tables of inputs
 
@@ -29,43 +29,45 @@ CURRENTS = EffortConvention("motor_current", [1.0, 2.0, 3.0])
 
 
 def read_recording(path: Path, **more: Any) -> None:
-    """A recording is one, and can be judged."""
+    """Require that an accepted recording is consistent and can be checked."""
     refused = None
     for names, convention in ((None, None), (NAMES, None), (NAMES, CURRENTS)):
         try:
-            it = Recording.read(path, names, effort_convention=convention, **more)
+            recording = Recording.read(path, names, effort_convention=convention, **more)
         except DynidError as error:
             refused = refused or error
             continue
-        require_recording(it)
-        if it.joint_names == NAMES:
-            check(it, arms.robot())
+        require_recording(recording)
+        if recording.joint_names == NAMES:
+            check(recording, arms.create_robot())
         return
     assert refused is not None
     raise refused
 
 
-def require_recording(it: Recording) -> None:
-    """Complain of a recording that cannot be."""
-    n, joints = it.n_samples, it.n_joints
-    require(n > 0 and joints > 0 and len(set(it.joint_names)) == joints, "nothing in it")
-    require(all(isinstance(name, str) for name in it.joint_names), "a name is no text")
+def require_recording(recording: Recording) -> None:
+    """Require consistent shapes, increasing time and finite positions."""
+    n = recording.n_samples
+    joints = recording.n_joints
+    require(n > 0 and joints > 0 and len(set(recording.joint_names)) == joints, "an empty recording or repeated names")
+    require(all(isinstance(name, str) for name in recording.joint_names), "a name is no text")
     require(
-        it.time.shape == (n,) and np.isfinite(it.time).all() and (np.diff(it.time) > 0).all(), "time does not increase"
+        recording.time.shape == (n,) and np.isfinite(recording.time).all() and (np.diff(recording.time) > 0).all(),
+        "time does not increase",
     )
-    require(math.isfinite(it.start_time) and math.isfinite(it.duration), "no time")
-    for array in (it.position, it.velocity, it.torque, it.link_position):
+    require(math.isfinite(recording.start_time) and math.isfinite(recording.duration), "no time")
+    for array in (recording.position, recording.velocity, recording.torque, recording.link_position):
         require(array is None or array.shape == (n, joints), "a shape is wrong")
         require(array is None or not np.isinf(array).any(), "infinite")
-    require(np.isfinite(it.position).all(), "a position is not finite")
-    for series in it.wrenches.values():
+    require(np.isfinite(recording.position).all(), "a position is not finite")
+    for series in recording.wrenches.values():
         require(isinstance(series, WrenchSeries), "no series")
         require(series.time.shape == series.force.shape[:1] == series.torque.shape[:1], "a wrench lacks time")
-    require_poses(it.poses)
+    require_poses(recording.poses)
 
 
 def require_poses(poses: Any) -> None:
-    """Complain of tracks that cannot be."""
+    """Require consistent shapes and finite or missing samples of each track."""
     for series in poses.values():
         require(isinstance(series, PoseSeries), "no series")
         require(series.position.shape == (len(series.time), 3), "a shape is wrong")
@@ -73,22 +75,22 @@ def require_poses(poses: Any) -> None:
         require(not np.isinf(series.position).any() and not np.isinf(series.quaternion).any(), "infinite")
 
 
-def table(data: bytes, folder: Path) -> None:
-    """A CSV table."""
+def fuzz_table(data: bytes, folder: Path) -> None:
+    """Read a CSV table."""
     path = folder / "run.csv"
     path.write_bytes(data)
     read_recording(path)
 
 
-def archive(data: bytes, folder: Path) -> None:
-    """A NPZ archive."""
+def fuzz_archive(data: bytes, folder: Path) -> None:
+    """Read an NPZ archive."""
     path = folder / "run.npz"
     path.write_bytes(data)
     read_recording(path)
 
 
-def camera(data: bytes, folder: Path) -> None:
-    """An export of a camera system."""
+def fuzz_camera(data: bytes, folder: Path) -> None:
+    """Read an export of a camera system and add it to a recording."""
     path = folder / "take.csv"
     path.write_bytes(data)
     refused = None
@@ -107,8 +109,8 @@ def camera(data: bytes, folder: Path) -> None:
     raise refused
 
 
-def bag_file(suffix: str) -> Any:
-    """Reader of a single file."""
+def create_bag_reader(suffix: str) -> Any:
+    """Return a function that reads a bag of a single file."""
 
     def read(data: bytes, folder: Path) -> None:
         path = folder / f"run{suffix}"
@@ -118,8 +120,8 @@ def bag_file(suffix: str) -> Any:
     return read
 
 
-def bag_folder(data: tuple[str, bytes, bytes], folder: Path) -> None:
-    """A folder with `metadata.yaml`."""
+def fuzz_bag_folder(data: tuple[str, bytes, bytes], folder: Path) -> None:
+    """Read a bag folder with `metadata.yaml`."""
     suffix, metadata, content = data
     for old in ("bag.mcap", "bag.db3"):
         (folder / old).unlink(missing_ok=True)
@@ -128,8 +130,8 @@ def bag_folder(data: tuple[str, bytes, bytes], folder: Path) -> None:
     read_recording(folder)
 
 
-def bag_messages(data: list[tuple[str, int, Any]], folder: Path) -> None:
-    """A bag, whole, with whatever messages."""
+def fuzz_bag_messages(data: list[tuple[str, int, Any]], folder: Path) -> None:
+    """Read a valid bag of arbitrary messages."""
     for old in folder.glob("**/*"):
         if old.is_file():
             old.unlink()
@@ -144,21 +146,26 @@ def bag_messages(data: list[tuple[str, int, Any]], folder: Path) -> None:
         read_recording(folder / "bag", link_states_topic="/links", receive_time=True)
 
 
-def _csv(header: str, width: int, rows: int = N) -> bytes:
+def _write_csv(header: str, width: int, rows: int = N) -> bytes:
     values = np.column_stack([0.01 * np.arange(rows), np.sin(np.arange(rows)[:, None] * np.arange(1, width))])
     return "\n".join([header, *(",".join(f"{value:.6g}" for value in row) for row in values)]).encode() + b"\n"
 
 
-def _npz(**arrays: Any) -> bytes:
+def _write_npz(**arrays: Any) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
 
 
 TABLES = [
-    _csv(",".join(["t", *(f"{name}_{what}" for what in ("position", "velocity", "torque") for name in NAMES)]), 10),
-    _csv("time,q1,q2,q3,tau_1,tau_2,tau_3,note", 8),
-    _csv(",".join(["t", *(f"{name}_{what}" for what in ("q", "current", "link_position") for name in NAMES)]), 10),
+    _write_csv(
+        ",".join(["t", *(f"{name}_{quantity}" for quantity in ("position", "velocity", "torque") for name in NAMES)]),
+        10,
+    ),
+    _write_csv("time,q1,q2,q3,tau_1,tau_2,tau_3,note", 8),
+    _write_csv(
+        ",".join(["t", *(f"{name}_{quantity}" for quantity in ("q", "current", "link_position") for name in NAMES)]), 10
+    ),
 ]
 ARRAYS: dict[str, Any] = {
     "time": TIME, "position": POSITION, "velocity": POSITION, "torque": POSITION, "joint_names": np.array(NAMES),
@@ -178,11 +185,11 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-def _archive(plan: bytes) -> bytes:
+def _write_archive(plan: bytes) -> bytes:
     arrays = {name: ARRAYS[name] for name in _WHOLE[plan[0] % len(_WHOLE)]}
     for i in range(2, 2 + plan[1] % 4):
         arrays[CHANGED[plan[i] % len(CHANGED)]] = ODD[plan[i + 3] % len(ODD)]
-    return _npz(**arrays)
+    return _write_npz(**arrays)
 
 
 _KEYS = sorted(ARRAYS)
@@ -192,7 +199,7 @@ _WHOLE = [
     ["time", "position", "current"],
     ["time", "position", "torque", "joint_names", *(key for key in _KEYS if key.startswith("poses"))],
 ]
-ARCHIVES = [_npz(**{key: ARRAYS[key] for key in keys if key != "current"}) for keys in _WHOLE]
+ARCHIVES = [_write_npz(**{key: ARRAYS[key] for key in keys if key != "current"}) for keys in _WHOLE]
 CHANGED = [*_KEYS, "t", "q", "tau", "poses::time", "wrenches:"]
 
 CAMERAS = [
@@ -229,7 +236,7 @@ CAMERAS = [
 ]  # fmt: skip
 
 
-def _messages() -> Any:
+def _create_messages() -> Any:
     for i in range(N):
         at = START + i * 10**7
         yield "/joint_states", at, joint_state(at, NAMES, POSITION[i], POSITION[i], POSITION[i])
@@ -237,13 +244,15 @@ def _messages() -> Any:
         yield "/torques", at, float_array(POSITION[i])
 
 
-def bags(folder: Path) -> dict[str, tuple[bytes, bytes]]:
-    """By suffix a whole bag's metadata and file."""
-    found = {}
+def write_bags(folder: Path) -> dict[str, tuple[bytes, bytes]]:
+    """Return metadata and content of a valid bag by its suffix."""
+    bags = {}
     for storage, suffix in ((StoragePlugin.MCAP, ".mcap"), (StoragePlugin.SQLITE3, ".db3")):
-        path = write_bag(folder / suffix[1:] / "bag", _messages(), storage, chunk=None if suffix == ".db3" else 15)
-        found[suffix] = (path / "metadata.yaml").read_bytes(), (path / f"bag{suffix}").read_bytes()
-    return found
+        path = write_bag(
+            folder / suffix[1:] / "bag", _create_messages(), storage, chunk=None if suffix == ".db3" else 15
+        )
+        bags[suffix] = (path / "metadata.yaml").read_bytes(), (path / f"bag{suffix}").read_bytes()
+    return bags
 
 
 _NUMBER = st.sampled_from([0.0, 0.1, 1.0, -2.0, math.nan, math.inf, 1e308, 5e-324])
@@ -276,22 +285,22 @@ def _bag_message(draw: Any) -> tuple[str, int, Any]:
     return "/hand", received, make("geometry_msgs/PoseStamped", header, pose(three))
 
 
-def targets(folder: Path) -> Sequence[Target]:
-    """All; `folder` for the bags from which others are made."""
-    whole = bags(folder)
-    steps = {suffix: texts([content], BINARY_MUTATIONS) for suffix, (_, content) in whole.items()}
+def list_targets(folder: Path) -> Sequence[Target]:
+    """Return all targets; `folder` receives the bags that are mutated."""
+    bags = write_bags(folder)
+    contents = {suffix: texts([content], BINARY_MUTATIONS) for suffix, (_, content) in bags.items()}
     folders = st.one_of(
         *(
-            st.tuples(st.just(suffix), texts([metadata]), st.just(content) | steps[suffix])
-            for suffix, (metadata, content) in whole.items()
+            st.tuples(st.just(suffix), texts([metadata]), st.just(content) | contents[suffix])
+            for suffix, (metadata, content) in bags.items()
         )
     )
     return (
-        Target("CSV", texts(TABLES), table, TABLES, 1.2),
-        Target("NPZ", texts(ARCHIVES, BINARY_MUTATIONS) | PLAN.map(_archive), archive, ARCHIVES),
-        Target("cameras", texts(CAMERAS), camera, CAMERAS, 1.2),
-        Target("MCAP", steps[".mcap"], bag_file(".mcap"), [whole[".mcap"][1]]),
-        Target("SQLite bag", steps[".db3"], bag_file(".db3"), [whole[".db3"][1]], 0.7),
-        Target("bag folder", folders, bag_folder, share=0.5),
-        Target("bag messages", st.lists(_bag_message(), min_size=1, max_size=6), bag_messages, share=0.5),
+        Target("CSV", texts(TABLES), fuzz_table, TABLES, 1.2),
+        Target("NPZ", texts(ARCHIVES, BINARY_MUTATIONS) | PLAN.map(_write_archive), fuzz_archive, ARCHIVES),
+        Target("cameras", texts(CAMERAS), fuzz_camera, CAMERAS, 1.2),
+        Target("MCAP", contents[".mcap"], create_bag_reader(".mcap"), [bags[".mcap"][1]]),
+        Target("SQLite bag", contents[".db3"], create_bag_reader(".db3"), [bags[".db3"][1]], 0.7),
+        Target("bag folder", folders, fuzz_bag_folder, share=0.5),
+        Target("bag messages", st.lists(_bag_message(), min_size=1, max_size=6), fuzz_bag_messages, share=0.5),
     )

@@ -1,4 +1,4 @@
-"""Targets: what is sent to the simulated arm, which stands for a robot's controllers."""
+"""Fuzzing targets: commands to the simulated arm and its controllers."""
 
 # ruff: noqa: E501 - tables of inputs
 
@@ -27,7 +27,7 @@ from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 
 NAMES = list(planar_arm.JOINTS)
 GOAL = (0.05, -0.1, 0.15)
-STEP = 0.01
+STEP_S = 0.01
 
 _NUMBER = st.sampled_from([0.0, 0.1, -0.1, 0.5, 2.4, -2.6, 100.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, 1e12])
 _ORDERS = [NAMES] * 3 + [NAMES[::-1]] * 3
@@ -58,17 +58,16 @@ EVENTS = st.lists(
 )  # fmt: skip
 
 
-def message_of(names: list[str], points: list[tuple]) -> JointTrajectory:
-    """The message; values stand in the order of its own names."""
+def create_message(names: list[str], points: list[tuple]) -> JointTrajectory:
+    """Return the message, with values in the order of its joint names."""
     goal = dict(zip(NAMES, GOAL, strict=True))
 
     def values(field: str | list[float], i: int) -> list[float]:
-        known = {
-            "goal": [goal.get(name, 0.0) * (i + 1) / len(points) for name in names],
-            "rest": [0.0] * len(names),
-            "none": [],
-        }
-        return field if isinstance(field, list) else known[field]
+        if isinstance(field, list):
+            return field
+        if field == "goal":
+            return [goal.get(name, 0.0) * (i + 1) / len(points) for name in names]
+        return [0.0] * len(names) if field == "rest" else []
 
     message = JointTrajectory(joint_names=names)
     for i, ((sec, nanosec), *rows) in enumerate(points):
@@ -86,14 +85,14 @@ def message_of(names: list[str], points: list[tuple]) -> JointTrajectory:
 
 
 class Simulation:
-    """One arm, begun anew for each input."""
+    """One arm, reset before each input."""
 
     def __init__(self) -> None:
         self._arm: SimulatedArm | None = None
 
     def read(self, events: list[tuple], _folder: Path) -> None:
-        """Whatever is sent, the arm stays where an arm can be; what is accepted ends where the message says, joint by joint."""
-        arm = self._arm = self._arm or SimulatedArm(arms.robot(), timestep=0.002)
+        """Require finite states after any command, and accepted trajectories that end at their last point."""
+        arm = self._arm = self._arm or SimulatedArm(arms.create_robot(), timestep=0.002)
         arm.detach_load()
         arm.reset()
         forwards = any(kind in {"effort", "effort mode"} for kind, *_ in events)
@@ -108,9 +107,9 @@ class Simulation:
                 refused.append(error)
             for _ in range(3):
                 try:
-                    controlled.update(STEP)
-                    arm.step(STEP)
-                except DynidError as error:  # torques that cannot be followed: it begins anew, as the node does
+                    controlled.update(STEP_S)
+                    arm.step(STEP_S)
+                except DynidError as error:  # torques that cannot be followed: reset, as the node does
                     refused.append(error)
                     arm.reset()
                     controlled.reset()
@@ -119,10 +118,11 @@ class Simulation:
             raise refused[0]
 
     def _act(self, controlled: ControlledArm, kind: str, details: list[Any]) -> None:
-        arm, controller = controlled.arm, controlled.trajectory
+        arm = controlled.arm
+        controller = controlled.trajectory
         if kind in {"trajectory", "goal"}:
             names, points, delay = details
-            message = message_of(names, points)
+            message = create_message(names, points)
             before = controller._next, controller._holding, len(controller.goals)
             try:
                 if kind == "goal":
@@ -142,7 +142,7 @@ class Simulation:
             controlled.forward.command(details[0])
         elif kind == "load":
             arm.attach_load(details[0])
-            require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is none")
+            require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is invalid")
         elif kind == "reset":
             arm.reset()
             controlled.reset()
@@ -153,22 +153,25 @@ class Simulation:
 
     def _judge_motion(self, controlled: ControlledArm, message: JointTrajectory) -> None:
         arm = controlled.arm
-        course = controlled.trajectory._begin(arm.time, arm.position, arm.velocity)
+        motion = controlled.trajectory._begin(arm.time, arm.position, arm.velocity)
         last = dict(zip(message.joint_names, message.points[-1].positions, strict=True))
-        end = course.at(course.end)[0]
-        require(np.abs(end - [last[name] for name in arm.robot.joint_names]).max() < 1e-9, "it ends elsewhere")
+        end = motion.at(motion.end)[0]
+        require(np.abs(end - [last[name] for name in arm.robot.joint_names]).max() < 1e-9, "the motion ends elsewhere")
         limits = arm.robot.limits
-        require((end >= limits.lower - 1e-6).all() and (end <= limits.upper + 1e-6).all(), "it ends beyond the limits")
-        for time in np.linspace(arm.time, course.end, 9):
-            require(np.isfinite(course.at(time)).all(), "a motion is not finite")
+        require(
+            (end >= limits.lower - 1e-6).all() and (end <= limits.upper + 1e-6).all(),
+            "the motion ends beyond the limits",
+        )
+        for time in np.linspace(arm.time, motion.end, 9):
+            require(np.isfinite(motion.at(time)).all(), "a motion is not finite")
 
     def _judge(self, controlled: ControlledArm) -> None:
         arm = controlled.arm
         commanded = np.isfinite(controlled.interfaces.position)
-        require(commanded.all() or not commanded.any(), "a command is no position")
+        require(commanded.all() or not commanded.any(), "a command is incomplete")
         for values in (arm.position, arm.velocity, arm.torque, arm.wrench, arm.link_position, *arm.measure()):
-            require(np.isfinite(values).all(), "the arm is nowhere")
-        require(arm.time >= 0, "time")
+            require(np.isfinite(values).all(), "a state is not finite")
+        require(arm.time >= 0, "the time is negative")
 
 
 TARGETS = (Target("simulated arm", EVENTS, Simulation().read, share=1.0),)

@@ -1,4 +1,4 @@
-"""What is fuzzed: inputs, and what reads them and judges what it read."""
+"""A fuzzing target: a strategy of inputs, and the function that reads and judges them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from fuzzing.outcome import Tally
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 BATCH = 1000
-"""Hypothesis remembers what it tried, which grows."""
+"""Inputs of one run of Hypothesis, which remembers all inputs of a run."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A reader.
+    """Inputs and their reader.
 
     Attributes:
-        name: short.
-        inputs: mostly spoiled ones.
-        read: takes an input and a folder for files; complains by `Nonsense` of what was accepted.
-        seeds: valid inputs, for a fuzzer that is led by coverage; none where inputs are no bytes.
-        share: of all inputs.
+        name: short name.
+        inputs: strategy of inputs, most of them invalid.
+        read: reads an input in a folder for files; raises `Nonsense` where it accepts invalid content.
+        seeds: valid inputs for a coverage-guided fuzzer; empty unless inputs are bytes.
+        share: weight among all targets.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Target:
 
 
 def fuzz(target: Target, count: int, first_seed: int, folder: Path, tally: Tally | None = None) -> Tally:
-    """Outcomes of `count` inputs."""
+    """Read `count` inputs and return the tally of their outcomes."""
     tally = Tally() if tally is None else tally
     end = tally.inputs + count
     number = first_seed

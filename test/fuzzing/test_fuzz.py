@@ -1,4 +1,4 @@
-"""A little of `python -m benchmarks.fuzz` with every run of the tests."""
+"""Run a small share of `python -m benchmarks.fuzz`, and test the fuzzer itself."""
 
 import importlib
 import warnings
@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("hypothesis")
 
 from fuzzing import models, recordings
-from fuzzing.outcome import Nonsense, Tally, unclear
+from fuzzing.outcome import Nonsense, Tally, find_message_problem
 from fuzzing.target import fuzz
 
 from dynid_ros.errors import DynidError
 
-INPUTS = {
+INPUT_COUNTS = {
     "identified.yaml": 40,
     "bag folder": 10,
     "bag messages": 8,
@@ -28,31 +28,32 @@ INPUTS = {
 SEED = 20
 
 
-def judged(target, folder):
+def fuzz_target(target, folder):
+    """Return the tally of one target."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fuzz(target, INPUTS.get(target.name, 75), SEED, folder)
+        return fuzz(target, INPUT_COUNTS.get(target.name, 75), SEED, folder)
 
 
 @pytest.fixture(scope="module")
 def bag_targets(tmp_path_factory):
-    return {target.name: target for target in recordings.targets(tmp_path_factory.mktemp("bags"))}
+    return {target.name: target for target in recordings.list_targets(tmp_path_factory.mktemp("bags"))}
 
 
 @pytest.mark.parametrize("target", models.TARGETS, ids=lambda target: target.name)
-def test_files_of_arms(target, tmp_path):
+def test_readers_of_arm_files_accept_no_nonsense(target, tmp_path):
     for seed in target.seeds[: 1 if target.name == "identified.yaml" else None]:
-        target.read(seed, tmp_path)  # what the fuzzer starts from is good
-    tally = judged(target, tmp_path)
-    assert not tally.failures, tally.told()
+        target.read(seed, tmp_path)  # the seeds must be valid
+    tally = fuzz_target(target, tmp_path)
+    assert not tally.failures, tally.describe_failures()
     assert tally.accepted
     assert tally.refused
 
 
 @pytest.mark.parametrize("name", ["CSV", "NPZ", "cameras", "MCAP", "SQLite bag", "bag folder", "bag messages"])
-def test_recordings(name, bag_targets, tmp_path):
-    tally = judged(bag_targets[name], tmp_path)
-    assert not tally.failures, tally.told()
+def test_readers_of_recordings_accept_no_nonsense(name, bag_targets, tmp_path):
+    tally = fuzz_target(bag_targets[name], tmp_path)
+    assert not tally.failures, tally.describe_failures()
     assert tally.accepted
     assert tally.refused
 
@@ -67,16 +68,17 @@ def test_recordings(name, bag_targets, tmp_path):
         ("simulated", "simulated arm"),
     ],
 )
-def test_nodes(module, name, tmp_path):
+def test_nodes_accept_no_nonsense(module, name, tmp_path):
     pytest.importorskip("rclpy")
     targets = importlib.import_module(f"fuzzing.{module}").TARGETS
-    tally = judged(next(target for target in targets if target.name == name), tmp_path)
-    assert not tally.failures, tally.told()
+    tally = fuzz_target(next(target for target in targets if target.name == name), tmp_path)
+    assert not tally.failures, tally.describe_failures()
     assert tally.accepted
     assert tally.refused
 
 
-def failing(data):
+def read_faulty(data):
+    """Fail in the way that `data` names."""
     if data == "crash":
         raise KeyError(data)
     if data == "hang":
@@ -102,21 +104,20 @@ def failing(data):
         ("silent", "unclear line: says nothing"),
     ],
 )
-def test_the_fuzzer_notices(data, kind, monkeypatch):
-    monkeypatch.setattr("fuzzing.outcome.PATIENCE", 0.5)
+def test_fuzzer_reports_each_kind_of_failure(data, kind, monkeypatch):
+    monkeypatch.setattr("fuzzing.outcome.MAX_PROCESSOR_TIME_S", 0.5)
     if data == "memory":
-        bytearray(600_000_000)  # the process was once larger than the input makes it
+        bytearray(600_000_000)  # an earlier peak must not hide the growth
     tally = Tally()
-    tally.add(failing, data)
-    tally.add(failing, "refused")
-    tally.add(failing, "fine")
+    for value in (data, "refused", "valid"):
+        tally.add(read_faulty, value)
     assert (tally.accepted, tally.refused) == (1 + (data == "memory"), 1)
-    assert [found[: len(kind)] for found in tally.failures] == [kind]
-    assert kind in tally.told()
+    assert [failure[: len(kind)] for failure in tally.failures] == [kind]
+    assert kind in tally.describe_failures()
 
 
-def test_lines_that_are_clear():
-    assert not unclear("URDF 'arm.urdf': it has no links; give one")
-    assert unclear("'NoneType' object has no attribute 'get'")
-    assert unclear("a b c \x1b[2J d")
-    assert unclear("word " * 1000)
+def test_error_messages_must_be_one_clear_line():
+    assert not find_message_problem("URDF 'arm.urdf': it has no links; give one")
+    assert find_message_problem("'NoneType' object has no attribute 'get'")
+    assert find_message_problem("a b c \x1b[2J d")
+    assert find_message_problem("word " * 1000)

@@ -1,4 +1,4 @@
-"""Files that nobody gives by mistake, and some that happen: every reader answers with one line, at once."""
+"""Read malicious and damaged files: each reader raises one clear line, quickly and with little memory."""
 
 import io
 import os
@@ -45,90 +45,90 @@ READERS = {
     "run.db3": (Recording.read, RecordingError),
     "take.csv": (read_mocap, RecordingError),
 }
-EVERY = pytest.mark.parametrize("name", READERS)
+EACH_READER = pytest.mark.parametrize("name", READERS)
 
 
 @contextmanager
-def refused(name, match=r"."):
-    """One clear line, little time and little memory."""
-    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def assert_refused(name, match=r"."):
+    """Assert that the reader raises one clear line within limits of time and memory."""
+    start_time = time.process_time()
+    start_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(READERS[name][1], match=match) as caught:
         yield
     line = str(caught.value)
     assert line.isprintable()
     assert len(line.split()) > 4
-    assert time.process_time() - start < 5.0
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+    assert time.process_time() - start_time < 5.0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start_memory < 200_000
 
 
-def read(name, path):
+def read_file(name, path):
+    """Return the content as the reader for this file name returns it."""
     return READERS[name][0](path)
 
 
-@EVERY
-def test_a_pipe_that_nobody_writes_to(name, tmp_path, monkeypatch):
+@EACH_READER
+def test_refuses_pipes_without_a_writer(name, tmp_path, monkeypatch):
     monkeypatch.setattr("dynid_ros.files.bounded.PIPE_TIMEOUT_S", 0.1)
     os.mkfifo(tmp_path / name)
-    with refused(name, "pipe"):
-        read(name, tmp_path / name)
+    with assert_refused(name, "pipe"):
+        read_file(name, tmp_path / name)
 
 
-@EVERY
-def test_devices_folders_and_links_to_themselves(name, tmp_path):
+@EACH_READER
+def test_refuses_devices_folders_and_circular_links(name, tmp_path):
     path = tmp_path / name
     path.symlink_to("/dev/zero")
-    with refused(name, "it is a device"):
-        read(name, path)
+    with assert_refused(name, "it is a device"):
+        read_file(name, path)
     path.unlink()
     path.symlink_to(path)
-    with refused(name, r"symbolic links|does not exist"):
-        read(name, path)
+    with assert_refused(name, r"symbolic links|does not exist"):
+        read_file(name, path)
     path.unlink()
     path.mkdir()
-    with refused(name, r"it is a folder|holds no bag"):
-        read(name, path)
+    with assert_refused(name, r"it is a folder|holds no bag"):
+        read_file(name, path)
 
 
-@EVERY
+@EACH_READER
 @pytest.mark.parametrize("odd", ["\0", "\n", "\x1b[2J", "\udc80", "a" * 300])
-def test_a_name_that_no_file_has(name, odd, tmp_path):
-    with refused(name):
-        read(name, tmp_path / f"{odd}{name}")
+def test_refuses_impossible_file_names(name, odd, tmp_path):
+    with assert_refused(name):
+        read_file(name, tmp_path / f"{odd}{name}")
 
 
-@EVERY
-def test_an_odd_name_is_told_in_one_line(name, tmp_path):
+@EACH_READER
+def test_prints_odd_file_names_in_one_line(name, tmp_path):
     path = tmp_path / f"two\nlines \x1b[31m{name}"
     path.write_bytes(b"what is this")
-    with refused(name):
-        read(name, path)
+    with assert_refused(name):
+        read_file(name, path)
 
 
-@EVERY
+@EACH_READER
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"\0" * 1000, b"\xff" * 1000, b"<", b"a" * 100_000, b"[" * 5000, b"PK\x03\x04 broken"]
 )
-def test_nothing_sensible(name, content, tmp_path):
+def test_refuses_meaningless_content(name, content, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     if name == "obstacles.yaml" and content in (b"", b"\n"):
-        assert read(name, path) == ()
+        assert read_file(name, path) == ()
         return
-    with refused(name):
-        read(name, path)
+    with assert_refused(name):
+        read_file(name, path)
 
 
 @pytest.mark.parametrize(
     "name", ["arm.urdf", "identified.yaml", "obstacles.yaml", "trajectory.yaml", "motion.yaml", "take.csv"]
 )
-def test_a_file_of_terabytes(name, tmp_path):
+def test_refuses_files_of_terabytes(name, tmp_path):
     with (tmp_path / name).open("wb") as file:
         file.truncate(10**12)  # takes no space
-    with refused(name, r"it has more than \d+ MB, is it the right file"):
-        read(name, tmp_path / name)
+    with assert_refused(name, r"it has more than \d+ MB, is it the right file"):
+        read_file(name, tmp_path / name)
 
-
-# URDF
 
 BILLION = "".join(f'<!ENTITY a{i} "' + 10 * f"&a{i - 1};" + '">' for i in range(1, 10))
 LONG = "x" * 50_000
@@ -142,22 +142,23 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("kind", BOMBS)
-def test_entities(kind, tmp_path):
+def test_refuses_xml_entities(kind, tmp_path):
     path = tmp_path / "arm.urdf"
     for declaration in ("", '<?xml version="1.0"?>\n<!-- arm -->\n'):
         path.write_text(declaration + BOMBS[kind])
-        with refused("arm.urdf", "document type declaration .*; remove it"):
+        with assert_refused("arm.urdf", "document type declaration .*; remove it"):
             RobotModel.from_urdf(path)
 
 
-def test_deep_nesting():
+def test_refuses_deeply_nested_xml():
     links = 20_000 * '<link name="l">' + 20_000 * "</link>"
     for text in ("<a>" * 100_000, f"<robot name='a'>{links}</robot>"):
-        with refused("arm.urdf"):
+        with assert_refused("arm.urdf"):
             RobotModel.from_urdf(text)
 
 
-def chain(n, kind):
+def write_chain(n, kind):
+    """Return the URDF of a chain with `n` joints of one kind."""
     links = "".join(f'<link name="l{i}"/>' for i in range(n + 1))
     joints = "".join(
         f'<joint name="j{i}" type="{kind}"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(n)
@@ -165,10 +166,10 @@ def chain(n, kind):
     return f'<robot name="long">{links}{joints}</robot>'
 
 
-def test_a_chain_longer_than_the_stack():
-    with refused("arm.urdf", "no moving joint"):
-        RobotModel.from_urdf(chain(1050, "fixed"))
-    assert RobotModel.from_urdf(chain(1050, "continuous")).n_joints == 1050
+def test_reads_chains_longer_than_the_stack():
+    with assert_refused("arm.urdf", "no moving joint"):
+        RobotModel.from_urdf(write_chain(1050, "fixed"))
+    assert RobotModel.from_urdf(write_chain(1050, "continuous")).n_joints == 1050
 
 
 @pytest.mark.parametrize(
@@ -179,8 +180,8 @@ def test_a_chain_longer_than_the_stack():
         ('axis xyz="0 0 1"', 'axis xyz="0 0 1e-15"', "joint 'joint_1': axis is 0 0 1e-15; give the direction"),
     ],
 )
-def test_numbers_that_no_arm_has(old, new, match):
-    with refused("arm.urdf", match):
+def test_refuses_implausible_numbers_in_urdf(old, new, match):
+    with assert_refused("arm.urdf", match):
         RobotModel.from_urdf(planar_arm.urdf().replace(old, new, 1))
 
 
@@ -195,13 +196,11 @@ def test_numbers_that_no_arm_has(old, new, match):
         "a\0b",
     ],
 )
-def test_paths_of_meshes(name, tmp_path):
+def test_refuses_mesh_paths_outside_the_package(name, tmp_path):
     (tmp_path / "arm").mkdir()
     with pytest.raises(CollisionError, match=r"is not found|cannot be read"):
         find_mesh(name, [tmp_path / "arm"])
 
-
-# YAML
 
 LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
@@ -225,63 +224,63 @@ YAMLS = ["identified.yaml", "obstacles.yaml", "trajectory.yaml"]
     ],
     ids=["apply", "new", "name", "laughs", "joints that laugh", "itself", "digits", "twice", "no date"],
 )
-def test_yaml_that_does_more_than_say(name, text, tmp_path):
-    path, witness = tmp_path / name, tmp_path / "witness"
+def test_refuses_yaml_that_runs_code_or_expands(name, text, tmp_path):
+    path = tmp_path / name
+    witness = tmp_path / "witness"
     path.write_text(text.replace("{}", str(witness)))
-    with refused(name):
-        read(name, path)
+    with assert_refused(name):
+        read_file(name, path)
     assert not witness.exists()
 
 
-# Tables
-
-
-def test_a_million_columns(tmp_path):
+def test_refuses_tables_with_a_million_columns(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text(",".join(["t", *(f"q{i}" for i in range(1_000_000))]) + "\n0\n")
-    with refused("run.csv", "does not end within 1000000 characters"):
+    with assert_refused("run.csv", "does not end within 1000000 characters"):
         Recording.read(path)
     path.write_text(",".join(["t", *(f"q{i}" for i in range(50_000))]) + "\n0\n")
-    with refused("run.csv", "names 50001 columns; keep at most 2000"):
+    with assert_refused("run.csv", "names 50001 columns; keep at most 2000"):
         Recording.read(path)
 
 
-def test_a_line_without_end(tmp_path):
+def test_refuses_tables_with_an_endless_line(tmp_path):
     path = tmp_path / "run.csv"
     for head in ("", "t,q1\n", "t,q1\n0,1\n"):
         with path.open("wb") as file:
             file.write(head.encode())
             file.truncate(10**9)  # takes no space
-        with refused("run.csv", "does not end within"):
+        with assert_refused("run.csv", "does not end within"):
             Recording.read(path, ["a"])
 
 
-class Mine:
-    """Pickled code."""
+class PickledCode:
+    """Object whose unpickling creates the folder `witness`."""
 
     def __reduce__(self):
         return os.mkdir, ("witness",)
 
 
-def test_pickles(tmp_path, monkeypatch):
+def test_refuses_pickles_without_loading_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "run.npz"
-    np.savez(path, time=np.arange(3.0), position=np.array([Mine()] * 3, dtype=object))
-    with refused("run.npz", "Object arrays cannot be loaded"):
+    np.savez(path, time=np.arange(3.0), position=np.array([PickledCode()] * 3, dtype=object))
+    with assert_refused("run.npz", "Object arrays cannot be loaded"):
         Recording.read(path)
-    path.write_bytes(pickle.dumps(Mine()))
-    with refused("run.npz", "not a zip file"):
+    path.write_bytes(pickle.dumps(PickledCode()))
+    with assert_refused("run.npz", "not a zip file"):
         Recording.read(path)
     assert not (tmp_path / "witness").exists()
 
 
-def npy(shape, content=b"", kind="<f8"):
+def write_npy_header(shape, content=b"", kind="<f8"):
+    """Return the header of an NPY file of this shape, followed by the content."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
     return file.getvalue() + content
 
 
-def archive(path, compression=zipfile.ZIP_STORED, **members):
+def write_archive(path, compression=zipfile.ZIP_STORED, **members):
+    """Write an NPZ archive from parts of its members and return the path."""
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, content in members.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -290,21 +289,22 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
     return path
 
 
-def test_arrays_larger_than_their_file(tmp_path):
-    path = archive(tmp_path / "run.npz", time=[npy((10**12,))], position=[npy((10**12, 7))])
-    with refused("run.npz", r"time.npy is shorter than an array of shape \(1000000000000,\)"):
+def test_refuses_arrays_larger_than_their_file(tmp_path):
+    path = write_archive(
+        tmp_path / "run.npz", time=[write_npy_header((10**12,))], position=[write_npy_header((10**12, 7))]
+    )
+    with assert_refused("run.npz", r"time.npy is shorter than an array of shape \(1000000000000,\)"):
         Recording.read(path)
 
 
-def test_a_zip_bomb(tmp_path):
-    zeros = [npy((13_750_000,)), *[bytes(10_000_000)] * 11]
-    path = archive(tmp_path / "run.npz", zipfile.ZIP_DEFLATED, time=zeros, position=[npy((1, 1), bytes(8))])
+def test_refuses_zip_bombs(tmp_path):
+    zeros = [write_npy_header((13_750_000,)), *[bytes(10_000_000)] * 11]
+    path = write_archive(
+        tmp_path / "run.npz", zipfile.ZIP_DEFLATED, time=zeros, position=[write_npy_header((1, 1), bytes(8))]
+    )
     assert path.stat().st_size < 1_000_000
-    with refused("run.npz", "bytes hold 110 MB"):
+    with assert_refused("run.npz", "bytes hold 110 MB"):
         Recording.read(path)
-
-
-# Bags
 
 
 @pytest.fixture
@@ -326,38 +326,36 @@ def bag(tmp_path):
     ],
     ids=["laughs", "path", "deep", "huge", "tag"],
 )
-def test_metadata(bag, change):
-    (metadata := bag / "metadata.yaml").write_text(change((bag / "metadata.yaml").read_text()))
+def test_reads_bags_despite_hostile_metadata(bag, change):
+    metadata = bag / "metadata.yaml"
+    metadata.write_text(change(metadata.read_text()))
     start = time.process_time()
-    assert Recording.read(bag).n_samples == 20  # from the file itself
+    assert Recording.read(bag).n_samples == 20  # from the bag file itself
     assert time.process_time() - start < 5
     metadata.unlink()
     os.mkfifo(metadata)
     assert Recording.read(bag).n_samples == 20
 
 
-def test_a_pipe_among_the_files_of_a_bag(bag):
+def test_refuses_bags_that_contain_a_pipe(bag):
     os.mkfifo(bag / "more.db3")
-    with refused("run.db3", r"cannot read .*more.db3 \(it is a pipe"):
+    with assert_refused("run.db3", r"cannot read .*more.db3 \(it is a pipe"):
         Recording.read(bag)
 
 
-def test_topics_without_names(bag):
+def test_refuses_topics_without_names(bag):
     metadata = bag / "metadata.yaml"
     metadata.write_text(metadata.read_text().replace("name: /joint_states", "name: [1]"))
-    with refused("run.mcap", r"a topic is named \[1\] .*mend metadata.yaml, or remove it"):
+    with assert_refused("run.mcap", r"a topic is named \[1\]"):
         Recording.read(bag)
 
 
-def test_every_error_is_one_line():
+def test_errors_are_one_printable_line():
     error = DynidError("link 'a\nb\x1b[2J\ud800' has no mass; " + "x" * 5000 + " give one")
     assert str(error).isprintable()
     assert str(error).startswith("link 'a b\\x1b[2J\\ud800' has no mass")
     assert str(error).endswith("give one")
     assert len(str(error)) < 1600
-
-
-# Found by the fuzzer
 
 
 @pytest.mark.parametrize(
@@ -369,19 +367,20 @@ def test_every_error_is_one_line():
         (["load", "mass"], float("nan"), "its mass is nan kg"),
     ],
 )
-def test_models_that_no_arm_has(keys, value, match, tmp_path):
-    document = section = arms.identified()
+def test_refuses_implausible_numbers_in_identified_files(keys, value, match, tmp_path):
+    document = arms.create_identified()
+    section = document
     for key in keys[:-1]:
         section = section[key]
     section[keys[-1]] = value
     path = tmp_path / "identified.yaml"
     path.write_bytes(yaml_text(document))
-    with refused("identified.yaml", match):
+    with assert_refused("identified.yaml", match):
         load_gravity_torque(path, planar_arm.urdf())
 
 
-def test_springs_softer_than_anything_end_in_a_fault_not_in_a_crash(tmp_path):
-    document = arms.identified()
+def test_extremely_soft_springs_raise_a_control_error(tmp_path):
+    document = arms.create_identified()
     document["flexible_joints"]["joint_2"] |= {"stiffness": 1e-300, "cubic": 0.0}
     path = tmp_path / "identified.yaml"
     path.write_bytes(yaml_text(document))
@@ -390,7 +389,7 @@ def test_springs_softer_than_anything_end_in_a_fault_not_in_a_crash(tmp_path):
         gravity([0.1, 0.2, 0.3])
 
 
-def test_an_infinite_quaternion_was_not_seen(tmp_path):
+def test_reads_infinite_quaternions_as_missing(tmp_path):
     path = tmp_path / "take.csv"
     names = ",".join(f"a_{axis}" for axis in ("x", "y", "z", "qx", "qy", "qz", "qw"))
     path.write_text(f"t,{names}\n0,1,2,3,inf,0,0,1\n1,1,2,3,0,0,0,1\n")

@@ -1,4 +1,4 @@
-"""YAML of a nest of plain values in no time: JSON is YAML, but for numbers that are none."""
+"""Fast YAML writer for plain values: JSON with the special numbers of YAML."""
 
 import json
 import math
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def yaml_text(content: Any) -> bytes:
-    """UTF-8."""
+    """Return the content as UTF-8 encoded YAML."""
     if isinstance(content, dict):
         pairs = (yaml_text(key) + b": " + yaml_text(value) for key, value in content.items())
         return b"{" + b", ".join(pairs) + b"}"

@@ -1,4 +1,4 @@
-"""Rows of eqs 3 and 6 and their gradient, on one link and on arms with joints that are held."""
+"""Compare the regressor of eqs 3 and 6 with Pinocchio and its gradient with finite differences."""
 
 import numpy as np
 import planar_arm
@@ -25,44 +25,48 @@ def robot():
     return RobotModel.from_urdf(planar_arm.urdf())
 
 
-def planar(robot, **settings):
-    given = {"base_frequency": 1.0, "harmonics": 3, "noise": NOISE} | settings
-    return FlexibleInformation(robot, PRIOR, SPEEDS, **given)
+def create_information(robot, base_frequency=1.0, noise=NOISE, **settings):
+    """Return the information of the flexible arm, with single settings replaced."""
+    return FlexibleInformation(
+        robot, PRIOR, SPEEDS, base_frequency=base_frequency, harmonics=3, noise=noise, **settings
+    )
 
 
-def basis(robot, held=None):
+def create_basis(robot, held=None):
+    """Return the Fourier basis of motions with three harmonics."""
     positions = np.array([(held or {}).get(name, np.nan) for name in robot.joint_names])
     return FourierBasis(MotionLimits.of(robot, 10.0), 1.0, 3, 72, positions)
 
 
-def vector(size, seed=0):
+def draw_coefficients(size, seed=0):
+    """Return random Fourier coefficients (size,)."""
     return 0.3 * np.random.default_rng(seed).standard_normal(size)
 
 
 @pytest.mark.parametrize("stiffness", [False, True])
 @pytest.mark.parametrize("held", [None, HELD])
-def test_gradient(robot, held, stiffness):
-    source = planar(robot, held=held, stiffness=stiffness)
-    motions = basis(robot, held)
-    at = vector(motions.size)
+def test_gradient_matches_finite_differences(robot, held, stiffness):
+    source = create_information(robot, held=held, stiffness=stiffness)
+    basis = create_basis(robot, held)
+    coefficients = draw_coefficients(basis.size)
     rng = np.random.default_rng(1)
-    rows = source.rows(motions.motion(at))
+    rows = source.rows(basis.motion(coefficients))
     weights = Rows(rng.standard_normal(rows.regressor.shape), rng.standard_normal(rows.torque.shape))
-    found = motions.gradient(source.gradient(weights))
+    gradient = basis.gradient(source.gradient(weights))
 
     def value(vector):
-        rows = source.rows(motions.motion(vector))
+        rows = source.rows(basis.motion(vector))
         return float(np.sum(rows.regressor * weights.regressor) + np.sum(rows.torque * weights.torque))
 
-    expected = numerical_gradient(value, at)
-    np.testing.assert_allclose(found, expected, atol=2e-6 * np.abs(expected).max(), rtol=0)
+    expected = numerical_gradient(value, coefficients)
+    np.testing.assert_allclose(gradient, expected, atol=2e-6 * np.abs(expected).max(), rtol=0)
     if held:
-        assert not found[:5].any()
+        assert not gradient[:5].any()
 
 
-def test_rows_of_an_arm_are_pinocchios(robot):
-    source = planar(robot, stiffness=True)
-    motion = basis(robot).motion(vector(15))
+def test_regressor_matches_pinocchio(robot):
+    source = create_information(robot, stiffness=True)
+    motion = create_basis(robot).motion(draw_coefficients(15))
     rows = source.rows(motion)
     prediction = LinkPrediction(robot, PRIOR, base_frequency=1.0, harmonics=3, smoothing=SMOOTHING_FRACTION * SPEEDS)
     q, qd, qdd = prediction.motion(motion.position)
@@ -91,19 +95,19 @@ def test_rows_of_an_arm_are_pinocchios(robot):
         np.testing.assert_allclose(rows.regressor[..., sample], expected / np.tile(NOISE, 2), atol=1e-9)
 
 
-def test_what_held_joints_alone_would_tell_is_not_asked(robot):
-    every, some = planar(robot), planar(robot, held=HELD)
-    assert len(every.names) == 15 + 12
-    assert some.names[:6] == ("mcx2", "mcy2", "Izz2", "mcx3", "mcy3", "Izz3")
-    assert not any("joint_1" in name for name in some.names)
-    rows = some.rows(basis(robot, HELD).motion(vector(15)))
+def test_omits_parameters_visible_only_by_held_joints(robot):
+    reduced = create_information(robot, held=HELD)
+    assert len(create_information(robot).names) == 15 + 12
+    assert reduced.names[:6] == ("mcx2", "mcy2", "Izz2", "mcx3", "mcy3", "Izz3")
+    assert not any("joint_1" in name for name in reduced.names)
+    rows = reduced.rows(create_basis(robot, HELD).motion(draw_coefficients(15)))
     assert rows.regressor.shape == (14, 2, 72)
     assert not rows.torque[:, 0].any()
     assert np.linalg.matrix_rank(rows.regressor.reshape(14, -1), tol=1e-9) == 14
 
 
-def test_motor_and_link_are_not_told_apart_without_a_spring_that_gives(robot):
-    motion = basis(robot, HELD).motion(vector(15))
+def test_stiff_springs_make_motor_and_link_indistinguishable(robot):
+    motion = create_basis(robot, HELD).motion(draw_coefficients(15))
     stiff = FlexibleJoints(1e8, PRIOR.motor_inertia, PRIOR.motor_viscous, PRIOR.coulomb, PRIOR.viscous)
     conditions = []
     for prior in (PRIOR, stiff):
@@ -112,17 +116,17 @@ def test_motor_and_link_are_not_told_apart_without_a_spring_that_gives(robot):
     assert conditions[1] > 1e3 * conditions[0]
 
 
-def test_senseless_settings(robot):
+def test_refuses_invalid_flexible_settings(robot):
     for settings, message in (
         ({"held": {"joint_9": 0.0}}, "held: no joint joint_9; the joints: joint_1, joint_2, joint_3"),
         ({"held": dict.fromkeys(planar_arm.JOINTS, 0.0)}, "held: all joints are"),
         ({"noise": 0.0}, r"the noise of \S+ is 0; it must be positive and finite"),
     ):
         with pytest.raises(TrajectoryError, match=message):
-            planar(robot, **settings)
-    source = planar(robot, base_frequency=1.1)
+            create_information(robot, **settings)
+    source = create_information(robot, base_frequency=1.1)
     with pytest.raises(TrajectoryError, match=r"no period of 0\.909"):
-        source.rows(basis(robot).motion(vector(15)))
+        source.rows(create_basis(robot).motion(draw_coefficients(15)))
     still = np.zeros((5, 3))
     with pytest.raises(TrajectoryError, match="recordings cannot be added"):
         source.over_time(np.arange(5.0), still, still, still)

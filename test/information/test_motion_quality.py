@@ -1,4 +1,4 @@
-"""Is a motion enough: against numpy on Pinocchio's regressor, a paper's trap."""
+"""Compare the judgement of motions with NumPy and Pinocchio's regressor, and with published examples."""
 
 import numpy as np
 import planar_arm
@@ -17,16 +17,16 @@ from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories import MotionLimits
 
-NONE = JointFriction.none()
+NO_FRICTION = JointFriction.none()
 
 
 @pytest.mark.parametrize("still", [(), (0, 1, 2), (1, 2)])
-def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
+def test_rank_and_condition_number_match_pinocchio_and_numpy(still):
     robot = ur10()
-    q, qd, qdd = samples = [array[::10] for array in motion(robot, still)]
-    quality = MotionQuality.of(robot, *samples, friction=NONE, rate=RATE / 10)
+    samples = [array[::10] for array in motion(robot, still)]
+    quality = MotionQuality.of(robot, *samples, friction=NO_FRICTION, rate=RATE / 10)
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
-    regressor = np.concatenate([arm.torque_regressor(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    regressor = np.concatenate([arm.torque_regressor(*sample) for sample in zip(*samples, strict=True)])
     assert quality.full_rank == robot.base_parameters().rank
     norms = np.linalg.norm(regressor, axis=0)
     assert quality.rank == np.linalg.matrix_rank(regressor[:, norms > 1e-6] / norms[norms > 1e-6], tol=1e-3)
@@ -40,7 +40,7 @@ def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
     assert quality.condition_number == pytest.approx(np.linalg.cond(scaled), rel=1e-6)
     assert quality.unscaled == pytest.approx(np.linalg.cond(base), rel=1e-6)
     np.testing.assert_allclose(quality.singular_values, np.linalg.svd(scaled, compute_uv=False), rtol=1e-6)
-    # By the book: σ² (Yᵀ Y)⁻¹, and what it would be if all others were known.
+    # Textbook formulas: σ² (Yᵀ Y)⁻¹, and the inflation relative to knowing all other parameters.
     covariance = np.linalg.inv(base.T @ base)
     np.testing.assert_allclose(quality.standard_errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
     inflation = np.sqrt(np.diag(covariance) * np.diag(base.T @ base))
@@ -49,7 +49,7 @@ def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
     assert not quality.determined_sums
 
 
-def test_standard_errors_are_the_scatter_of_fits():
+def test_standard_errors_match_the_scatter_of_fits():
     robot = planar()
     noise = np.array([0.5, 0.2, 0.1])
     samples = motion(robot)
@@ -59,57 +59,60 @@ def test_standard_errors_are_the_scatter_of_fits():
     fits = np.linalg.pinv(matrix) @ np.random.default_rng(3).standard_normal((len(matrix), 800))
     np.testing.assert_allclose(fits.std(axis=1), quality.standard_errors, rtol=0.1)
     assert quality.enough
-    # And what they do to the torques of other motions, all over the limits.
+    # Propagate the errors to the torques of other motions within the limits.
     limits = quality.motion.limits
     spread = np.random.default_rng(4).uniform(-1, 1, (3, 500, 3))
-    middle, half = (limits.lower + limits.upper) / 2, (limits.upper - limits.lower) / 2
+    middle = (limits.lower + limits.upper) / 2
+    half = (limits.upper - limits.lower) / 2
     other = (middle + half * spread[0], limits.velocity * spread[1], limits.acceleration * spread[2])
     errors = np.einsum("jkN,kf->jNf", quality.columns.rows(*other), fits)
     np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=(1, 2))), quality.prediction, rtol=0.1)
 
 
-def test_what_locked_joints_lose():
-    """Khosla and Kanade 1987: with joints 1 and 2 locked, link 3 has rank 1 and nothing shows m3 s3z."""
+def test_locked_joints_make_parameters_unidentifiable():
+    """Khosla and Kanade 1987: with joints 1 and 2 locked, link 3 has rank 1 and m3 s3z is not identifiable."""
     robot = cylindrical_robot()
     q, qd, qdd = cosine_motion([np.pi / 2, 0.5, 0.5])
-    full = MotionQuality.of(robot, q, qd, qdd, friction=NONE)
+    full = MotionQuality.of(robot, q, qd, qdd, friction=NO_FRICTION)
     assert full.rank == full.full_rank == 5
     locked = [array * np.array([0.0, 0.0, 1.0]) for array in (q, qd, qdd)]
-    quality = MotionQuality.of(robot, *locked, friction=NONE)
+    quality = MotionQuality.of(robot, *locked, friction=NO_FRICTION)
     assert quality.joint_ranks[2] == 1
     assert "mcz3" in quality.missing
     assert "mcz3" in quality.without_effect
     assert "m3" not in quality.missing
-    # Masses and moments that no motion of this robot shows are not this motion's fault.
+    # Masses and moments that no motion of this robot excites are not attributed to this motion.
     assert {"m1", "mcx1", "Ixx3"} <= set(quality.columns.hidden)
     assert not set(quality.columns.hidden) & set(quality.missing)
 
 
-def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
-    """Joint 3 alone moves, so that of joint 2's torque gravity and offset are one number."""
+def test_constant_gravity_is_confounded_with_the_offset():
+    """Only joint 3 moves, so gravity of joint 2 is constant and adds to its offset."""
     robot = planar()
     q, qd, qdd = motion(robot, still=(0, 1))
     quality = MotionQuality.of(robot, q, qd, qdd)
     assert {"mcx2 + 0.4 m3", "offset joint_2"} <= set(quality.missing)
     assert {"coulomb joint_1", "coulomb joint_2"} <= set(quality.without_effect)
-    (told,) = [text for text in quality.determined_sums if "offset joint_2" in text]
-    # τ₂ holds −g cos(q₂) (m₂ s₂ + ...) and the offset.
+    (offset_sum,) = [text for text in quality.determined_sums if "offset joint_2" in text]
+    # τ₂ contains −g cos(q₂) (m₂ s₂ + ...) and the offset.
     base = quality.columns.base
-    row = quality.identifiability.combinations()[quality.determined_sums.index(told)]
+    row = quality.identifiability.combinations()[quality.determined_sums.index(offset_sum)]
     shares = {
         quality.columns.names[i]: row[i] / row[quality.columns.names.index("offset joint_2")] for i in row.nonzero()[0]
     }
     assert shares["mcx2"] == pytest.approx(-planar_arm.G * np.cos(q[0, 1]), rel=1e-6)
-    # Torques tell every such sum: changes of parameters that keep them do not change torques.
-    kept = np.vstack([quality.identifiability.combinations(), np.eye(base.rank)[quality.identifiability.identifiable]])
-    _, _, right = np.linalg.svd(kept)
+    # Parameter changes that preserve all such sums leave the torques unchanged.
+    preserved = np.vstack(
+        [quality.identifiability.combinations(), np.eye(base.rank)[quality.identifiability.identifiable]]
+    )
+    _, _, right = np.linalg.svd(preserved)
     rows = quality.columns.rows(q, qd, qdd)
-    assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(kept) :])).max() < 1e-9
-    assert len(kept) == quality.rank
+    assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(preserved) :])).max() < 1e-9
+    assert len(preserved) == quality.rank
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_arm_with_a_joint_that_rests(seed):
+def test_rank_of_random_arms_with_a_joint_at_rest(seed):
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(2, 6))), tip=TIP)
     moving = MotionQuality.of(robot, *motion(robot, seed=seed), rate=RATE)
@@ -120,43 +123,44 @@ def test_any_arm_with_a_joint_that_rests(seed):
     name = robot.joint_names[still]
     assert {f"coulomb {name}", f"viscous {name}"} <= set(quality.without_effect)
     assert quality.rank < quality.full_rank
-    # An independent rank, of all columns and not of the base alone.
+    # The reference rank uses all columns, not only the base.
     regressor = np.concatenate([robot.torque_regressor(*samples), quality.columns.friction.regressor(*samples[1:])], -1)
     flat = regressor.reshape(-1, regressor.shape[-1])
     norms = np.linalg.norm(flat, axis=0)
-    shown = norms > 1e-6 * norms.max()
-    assert quality.rank == np.linalg.matrix_rank(flat[:, shown] / norms[shown], tol=1e-4 * np.sqrt(flat.shape[1]))
-    both = [np.concatenate(pair) for pair in zip(samples, motion(robot, seed=seed), strict=True)]
-    assert MotionQuality.of(robot, *both, rate=RATE).rank == quality.full_rank
+    excited = norms > 1e-6 * norms.max()
+    assert quality.rank == np.linalg.matrix_rank(flat[:, excited] / norms[excited], tol=1e-4 * np.sqrt(flat.shape[1]))
+    joined = [np.concatenate(pair) for pair in zip(samples, motion(robot, seed=seed), strict=True)]
+    assert MotionQuality.of(robot, *joined, rate=RATE).rank == quality.full_rank
 
 
-def test_gravity_from_poses():
+def test_gravity_rank_of_static_poses_matches_numpy():
     robot = ur10()
     rng = np.random.default_rng(0)
-    q, sign = rng.uniform(-2, 2, (30, 6)), rng.choice([-1.0, 1.0], (30, 6))
+    q = rng.uniform(-2, 2, (30, 6))
+    sign = rng.choice([-1.0, 1.0], (30, 6))
     q[:, 3:] = 0.5
     quality = MotionQuality.of(robot, q, sign, 0 * q, model="gravity")
     regressor = robot.gravity_regressor(q).reshape(180, -1)
     drives = np.concatenate([np.tile(np.eye(6), (30, 1)), np.concatenate([np.diag(row) for row in sign])], axis=1)
-    every = np.concatenate([regressor, drives], axis=1)
-    assert quality.rank == np.linalg.matrix_rank(every, tol=1e-3)
+    stacked = np.concatenate([regressor, drives], axis=1)
+    assert quality.rank == np.linalg.matrix_rank(stacked, tol=1e-3)
     assert quality.rank < quality.full_rank
 
 
-def test_load_is_ten_parameters():
+def test_load_model_has_ten_parameters():
     robot = ur10()
     quality = MotionQuality.of(robot, *motion(robot), model="load")
     assert quality.rank == quality.full_rank == 10
     assert quality.columns.expressions == ("m6", "mcx6", "mcy6", "mcz6", "Ixx6", "Ixy6", "Ixz6", "Iyy6", "Iyz6", "Izz6")
-    # Of a load that turns about a vertical axis alone, gravity shows nothing but its mass' moment about the others.
+    # A load turned about a vertical axis only affects gravity by its mass' moments about the other axes.
     still = MotionQuality.of(robot, *motion(robot, still=(1, 2, 3, 4, 5)), model="load")
-    own = robot.torque_regressor(*motion(robot, still=(1, 2, 3, 4, 5)))[..., 50:]
-    assert still.rank == BaseParameters(own, [str(i) for i in range(10)]).rank < 10
+    regressor = robot.torque_regressor(*motion(robot, still=(1, 2, 3, 4, 5)))[..., 50:]
+    assert still.rank == BaseParameters(regressor, [str(i) for i in range(10)]).rank < 10
 
 
-def test_base_parameters_are_those_of_the_arm():
+def test_columns_have_names_and_units_of_the_base_parameters():
     robot = ur10()
-    columns = TorqueColumns(robot, NONE)
+    columns = TorqueColumns(robot, NO_FRICTION)
     base = robot.base_parameters()
     assert columns.expressions == base.expressions
     assert columns.hidden == tuple(n for n, c in zip(base.names, base.categories, strict=True) if c == "unidentifiable")
@@ -168,7 +172,7 @@ def test_base_parameters_are_those_of_the_arm():
     assert dict(zip(prismatic.names, prismatic.units, strict=True))["coulomb joint_3"] == "N"
 
 
-def test_summary_and_plain_data():
+def test_summary_and_dictionary_contain_the_verdict():
     robot = planar()
     quality = MotionQuality.of(robot, *motion(robot, still=(2,)), rate=RATE)
     assert quality.summary().startswith("not enough")
@@ -197,7 +201,7 @@ def test_summary_and_plain_data():
         (lambda q, qd, qdd: (0 * q + 1, 0 * qd, 0 * qdd), TrajectoryError, "no joint moves"),
     ],
 )
-def test_bad_motion_is_one_clear_error(change, error, words):
+def test_refuses_invalid_motions(change, error, words):
     robot = planar()
     with pytest.raises(error, match=words):
         MotionQuality.of(robot, *change(*motion(robot)))
@@ -219,7 +223,7 @@ def test_bad_motion_is_one_clear_error(change, error, words):
         ),
     ],
 )
-def test_settings_that_make_no_sense(settings, words):
+def test_refuses_invalid_quality_settings(settings, words):
     robot = planar()
     with pytest.raises(DynidError, match=words):
         MotionQuality.of(robot, *motion(robot), **settings)
@@ -234,7 +238,7 @@ def test_settings_that_make_no_sense(settings, words):
         ({"sliding_length": 0.02}, 0),
     ],
 )
-def test_friction_that_needs_position_load_or_memory_is_judged(terms, added):
+def test_judges_friction_of_position_load_and_memory(terms, added):
     robot = planar()
     samples = [array[::10] for array in motion(robot)]
     plain = MotionQuality.of(robot, *samples, friction=JointFriction(), rate=RATE / 10)

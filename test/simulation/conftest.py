@@ -7,13 +7,13 @@ from dynid_ros.model import RobotModel
 
 @pytest.fixture
 def pendulum():
-    """At zero it hangs out horizontally; it falls towards positive angles."""
+    """Return a pendulum that is horizontal at zero and falls towards positive angles."""
     return RobotModel.from_urdf(pendulum_model.urdf())
 
 
 @pytest.fixture
 def turntable():
-    """The pendulum with its axis upright: gravity does not act on it."""
+    """Return the pendulum with a vertical axis, which gravity does not load."""
     return RobotModel.from_urdf(pendulum_model.urdf(axis="0 0 1"))
 
 

@@ -1,4 +1,4 @@
-"""The physics against closed forms, and both modes of the drives."""
+"""Compare the simulated physics with closed forms, in position mode and in effort mode."""
 
 import numpy as np
 import pendulum as pendulum_model
@@ -14,13 +14,13 @@ START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
 
 
-def smooth(names, goal, duration):
+def smooth_points(names, goal, duration):
     zeros = np.zeros((1, len(names)))
     return TrajectoryPoints(names, [duration], np.atleast_2d(goal), zeros, zeros)
 
 
 def test_dry_friction_stops_a_turntable(turntable):
-    """Angle to standstill w²/(2 Fc/I)."""
+    """After a push the joint decelerates by friction: it stops after w² / (2 Fc / I)."""
     arm = SimulatedArm(turntable, drives=Drives(coulomb=2.0))
     arm.release()
     arm.command_effort([20.0])
@@ -34,7 +34,7 @@ def test_dry_friction_stops_a_turntable(turntable):
     assert arm.position[0] - start == pytest.approx(speed**2 * INERTIA / 4.0, rel=5e-3)
 
 
-def test_effort_is_cut_at_the_limit(turntable):
+def test_clips_effort_at_its_limit(turntable):
     arm = SimulatedArm(turntable)
     arm.release()
     arm.command_effort([1e6])
@@ -43,7 +43,7 @@ def test_effort_is_cut_at_the_limit(turntable):
     assert arm.velocity == pytest.approx([100.0 / INERTIA * 0.1], rel=1e-5)
 
 
-def test_the_servo_does_not_pull_beyond_the_limit(turntable):
+def test_servo_torque_stays_within_the_effort_limit(turntable):
     arm = SimulatedArm(turntable, drives=Drives(rotor_inertia=50.0))
     arm.follow(TrajectoryPoints(["swing"], [0.1], [[1.9]]))
     torques = []
@@ -53,7 +53,7 @@ def test_the_servo_does_not_pull_beyond_the_limit(turntable):
     assert max(torques) == pytest.approx(100.0, rel=0.2)
 
 
-def test_the_last_command_stays_and_gravity_torque_lets_it_float(demo_robot):
+def test_repeated_gravity_torque_keeps_the_arm_floating(demo_robot):
     arm = SimulatedArm(demo_robot, start=START)
     arm.release()
     arm.command_effort(arm.truth.gravity_torque(START)[0])
@@ -62,8 +62,8 @@ def test_the_last_command_stays_and_gravity_torque_lets_it_float(demo_robot):
 
 
 @pytest.mark.parametrize("rotors", [0.0, ROTORS])
-def test_held_by_friction_alone_the_arm_does_not_creep(demo_robot, rotors):
-    """Nine tenths of the Coulomb torque on top of gravity, for 5 s."""
+def test_dry_friction_holds_the_arm_without_creep(demo_robot, rotors):
+    """Apply 90 % of the Coulomb torque in addition to gravity for 5 s."""
     for sign in (-1.0, 1.0):
         arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
         arm.release()
@@ -72,7 +72,7 @@ def test_held_by_friction_alone_the_arm_does_not_creep(demo_robot, rotors):
         assert arm.position == pytest.approx(START, abs=1e-5)
 
 
-def test_a_little_more_than_friction_moves_it(turntable):
+def test_torque_above_dry_friction_moves_the_joint(turntable):
     arm = SimulatedArm(turntable, drives=Drives(coulomb=2.0))
     arm.release()
     arm.command_effort([2.02])
@@ -81,41 +81,41 @@ def test_a_little_more_than_friction_moves_it(turntable):
 
 
 @pytest.mark.parametrize("rotors", [pytest.param(0.0, marks=pytest.mark.slow), ROTORS])
-def test_stiction_at_rest_is_that_of_the_approach(demo_robot, rotors):
-    """After a minimum-jerk move every drive carries gravity plus Fc on the side it came from, and keeps doing so."""
+def test_stiction_at_rest_keeps_the_direction_of_approach(demo_robot, rotors):
+    """After a minimum-jerk move each drive carries gravity plus Fc in the direction of the approach, and keeps it."""
     arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
     rng = np.random.default_rng(3)
     for _ in range(4):
         goal = rng.uniform(0.7 * demo_robot.limits.lower, 0.7 * demo_robot.limits.upper)
-        side = np.sign(goal - arm.position)
-        arm.follow(smooth(demo_robot.joint_names, arm.position + 0.3 * (goal - arm.position), 2.0))
+        direction = np.sign(goal - arm.position)
+        arm.follow(smooth_points(demo_robot.joint_names, arm.position + 0.3 * (goal - arm.position), 2.0))
         arm.step(2.3)
         for _ in range(2):
             stiction = arm.torque - arm.truth.gravity_torque(arm.position)[0]
-            assert side * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.05)
+            assert direction * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.05)
             arm.step(2.0)
 
 
-def test_a_move_does_not_overshoot(demo_robot):
-    """Every joint moves in one direction only, to a thousandth of its speed on the way."""
+def test_servo_does_not_overshoot(demo_robot):
+    """Each joint moves in one direction only, within a thousandth of its speed."""
     arm = SimulatedArm(demo_robot, start=START)
     goal = START + np.array([0.5, -0.4, 0.3, 0.6, -0.5, 0.4])
-    arm.follow(smooth(demo_robot.joint_names, goal, 1.5))
-    side = np.sign(goal - START)
+    arm.follow(smooth_points(demo_robot.joint_names, goal, 1.5))
+    direction = np.sign(goal - START)
     for _ in range(2000):
         arm.step(0.001)
-        assert np.all(side * arm.velocity > -1e-3)
+        assert np.all(direction * arm.velocity > -1e-3)
     assert arm.position == pytest.approx(goal, abs=2e-3)
 
 
-def test_hold_stays_where_the_arm_is(demo_robot):
+def test_hold_keeps_the_current_position(demo_robot):
     arm = SimulatedArm(demo_robot, start=START)
     arm.release()
     arm.step(0.3)
-    here = arm.position
+    start_position = arm.position
     arm.hold()
     arm.step(2.0)
-    assert arm.position == pytest.approx(here, abs=0.05)
+    assert arm.position == pytest.approx(start_position, abs=0.05)
     assert arm.velocity == pytest.approx(np.zeros(6), abs=1e-5)
     assert not arm.effort_mode
 
@@ -130,7 +130,7 @@ def test_effort_mode_starts_without_torque(demo_robot):
     assert arm.torque.tolist() == [0.0] * 6
 
 
-def test_reset_puts_it_back_at_rest_in_position_mode(demo_robot):
+def test_reset_returns_to_rest_in_position_mode(demo_robot):
     arm = SimulatedArm(demo_robot, start=START)
     fresh = arm.torque
     arm.release()
@@ -143,11 +143,11 @@ def test_reset_puts_it_back_at_rest_in_position_mode(demo_robot):
     assert np.all(arm.velocity == 0.0)
 
 
-def test_same_seed_same_readings(demo_robot):
+def test_readings_are_reproducible_by_seed(demo_robot):
     def readings(seed):
         sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(1), position_noise=1e-5)
         arm = SimulatedArm(demo_robot, start=START, sensors=sensors, seed=seed)
-        arm.follow(smooth(demo_robot.joint_names, START + 0.1, 1.0))
+        arm.follow(smooth_points(demo_robot.joint_names, START + 0.1, 1.0))
         samples = []
         for _ in range(50):
             arm.step(0.004)
@@ -175,7 +175,7 @@ def test_joints_stop_at_their_limits(demo_robot):
         ([0, 0, 0, -np.inf, 0, 0], "the effort command for joint 'joint_4' is -inf"),
     ],
 )
-def test_bad_effort_commands_are_refused(demo_robot, effort, message):
+def test_refuses_invalid_effort_commands(demo_robot, effort, message):
     arm = SimulatedArm(demo_robot, start=START)
     arm.release()
     arm.command_effort(np.full(6, 0.5))
@@ -185,13 +185,13 @@ def test_bad_effort_commands_are_refused(demo_robot, effort, message):
     assert arm.torque.tolist() == [0.5] * 6
 
 
-def test_commands_of_the_other_mode_are_refused(demo_robot):
+def test_refuses_commands_of_the_other_mode(demo_robot):
     arm = SimulatedArm(demo_robot)
     with pytest.raises(DynidError, match="in position mode"):
         arm.command_effort(np.zeros(6))
     arm.release()
     with pytest.raises(TrajectoryError, match="in effort mode"):
-        arm.follow(smooth(demo_robot.joint_names, START, 3.0))
+        arm.follow(smooth_points(demo_robot.joint_names, START, 3.0))
 
 
 @pytest.mark.parametrize(
@@ -213,23 +213,23 @@ def test_commands_of_the_other_mode_are_refused(demo_robot):
         ),
     ],
 )
-def test_bad_settings_are_refused(demo_robot, settings, message):
+def test_refuses_invalid_settings(demo_robot, settings, message):
     with pytest.raises(DynidError, match=message):
         SimulatedArm(demo_robot, **settings)
 
 
-def test_a_duration_that_is_no_multiple_of_the_timestep_is_refused(demo_robot):
+def test_refuses_durations_between_timesteps(demo_robot):
     with pytest.raises(DynidError, match=r"cannot step by 0.0015 s: not a multiple of the timestep, 0.001 s"):
         SimulatedArm(demo_robot).step(0.0015)
 
 
-def test_start_is_the_limit_nearest_to_zero():
+def test_default_start_is_the_limit_nearest_to_zero():
     limit = '<limit lower="0.5" upper="2" velocity="20" effort="100"/>'
     assert SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(limit=limit))).position.tolist() == [0.5]
 
 
-def test_divergence_is_reported():
-    """A rotor light as a feather, a huge torque and no limit to run against."""
+def test_reports_divergence():
+    """Drive a very light rotor without position limits by a huge torque."""
     rod = '<inertial><mass value="1e-4"/><inertia ixx="1e-7" iyy="1e-7" izz="1e-7" ixy="0" ixz="0" iyz="0"/></inertial>'
     arm = SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(kind="continuous", rod=rod)))
     arm.release()
@@ -238,8 +238,8 @@ def test_divergence_is_reported():
         arm.step(0.1)
 
 
-def test_a_continuous_joint_turns_without_end():
+def test_continuous_joints_turn_beyond_a_revolution():
     arm = SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(axis="0 0 1", kind="continuous")))
-    arm.follow(smooth(["swing"], [20.0], 5.0))
+    arm.follow(smooth_points(["swing"], [20.0], 5.0))
     arm.step(6.0)
     assert arm.position == pytest.approx([20.0], abs=1e-3)

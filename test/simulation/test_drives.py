@@ -1,4 +1,4 @@
-"""test_drives."""
+"""Test the servo gains, friction and springs of the simulated drives."""
 
 import numpy as np
 import pendulum as pendulum_model
@@ -10,8 +10,8 @@ from dynid_ros.simulation.drives import BANDWIDTH, ServoGains
 from dynid_ros.simulation.mujoco_model import compile_arm
 
 
-def test_gains_of_a_pendulum(pendulum):
-    """One joint: stiffness I w², critically damped."""
+def test_servo_gains_of_a_pendulum_match_the_closed_form(pendulum):
+    """A single joint has stiffness I w² and critical damping."""
     gains = ServoGains.of(compile_arm(pendulum, 0.001), pendulum.limits)
     inertia = pendulum_model.MASS * pendulum_model.LENGTH**2 + 1e-6
     assert gains.stiffness == pytest.approx([inertia * BANDWIDTH**2])
@@ -19,8 +19,8 @@ def test_gains_of_a_pendulum(pendulum):
 
 
 @pytest.mark.parametrize("rotor_inertia", [0.0, 0.1])
-def test_no_mode_oscillates_in_poses_not_seen(demo_robot, rotor_inertia):
-    """Linearised about poses other than those that the gains were chosen for: poles within 5 % of real."""
+def test_servo_does_not_oscillate_in_held_out_poses(demo_robot, rotor_inertia):
+    """Poles of the dynamics, linearized about poses not used for the gains, lie within 5 % of real."""
     pinocchio = pytest.importorskip("pinocchio")
     model = compile_arm(demo_robot, 0.001)
     Drives(rotor_inertia=rotor_inertia).apply(model)
@@ -40,28 +40,28 @@ def test_no_mode_oscillates_in_poses_not_seen(demo_robot, rotor_inertia):
         assert np.all(-poles.real / np.abs(poles) > 0.95)
 
 
-def test_prismatic_joints_without_limits_are_sampled_within_reach():
+def test_servo_gains_of_prismatic_joints_without_limits_are_finite():
     limit = '<limit velocity="1" effort="100"/>'
     robot = RobotModel.from_urdf(pendulum_model.urdf(axis="1 0 0", kind="prismatic", limit=limit))
     gains = ServoGains.of(compile_arm(robot, 0.001), robot.limits)
     assert gains.stiffness == pytest.approx([3.0 * BANDWIDTH**2])
 
 
-def test_torque_of_each_term():
+def test_spring_torque_has_linear_cubic_dead_zone_and_damping_terms():
     springs = Springs(100.0, np.array([0.0, 1e6, 0.0]), np.array([0.0, 0.0, 0.01]), damping=2.0).of(3)
     torque = springs.torque(np.array([0.02, -0.02, -0.03]), np.array([0.0, 0.5, 0.0]))
     assert torque == pytest.approx([2.0, -2.0 - 8.0 + 1.0, -2.0])
 
 
 @pytest.mark.parametrize("springs", [Springs(100.0), Springs(100.0, 1e8), Springs(100.0, 1e5, 0.004)])
-def test_deflection_is_the_inverse_of_the_torque(springs):
+def test_spring_deflection_inverts_the_torque(springs):
     springs = springs.of(4)
     torque = np.array([-30.0, -0.1, 0.2, 500.0])
     assert springs.torque(springs.deflection(torque), np.zeros(4)) == pytest.approx(torque, rel=1e-9)
     assert springs.deflection(np.zeros(4)).tolist() == [0.0] * 4
 
 
-def test_friction_of_the_urdf_unless_told_otherwise():
+def test_settings_override_the_friction_of_the_urdf():
     limit = pendulum_model.LIMIT + '<dynamics friction="0.4" damping="0.7"/>'
     robot = RobotModel.from_urdf(pendulum_model.urdf(limit=limit))
     drives = SimulatedArm(robot).drives
@@ -70,5 +70,5 @@ def test_friction_of_the_urdf_unless_told_otherwise():
     assert (drives.coulomb.tolist(), drives.viscous.tolist(), drives.rotor_inertia.tolist()) == ([0.0], [0.7], [0.2])
 
 
-def test_one_number_is_for_every_joint(demo_robot):
+def test_scalar_settings_apply_to_all_joints(demo_robot):
     assert np.array_equal(SimulatedArm(demo_robot, drives=Drives(viscous=0.3)).drives.viscous, np.full(6, 0.3))

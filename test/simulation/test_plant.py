@@ -1,4 +1,4 @@
-"""Flexible joints against closed forms, SciPy's integration and Pinocchio's dynamics."""
+"""Compare pushes and flexible joints with closed forms, SciPy's integration and Pinocchio's dynamics."""
 
 import carried_loads
 import numpy as np
@@ -12,24 +12,21 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
 from dynid_ros.trajectories import Trajectory
 
-# A push against Pinocchio's Jacobian and forward dynamics, and against Newton's law by hand.
-
-
 G = 9.80665
 POSE = np.array([0.4, 0.7, 0.9, 0.5, -0.8, 0.3])
 WRENCH = np.array([20.0, -15.0, 30.0, 2.0, 1.0, -3.0])
-STEP = 0.0005
+STEP_S = 0.0005
 
 
-def free(robot, **settings):
-    """In effort mode, without friction."""
-    arm = SimulatedArm(robot, drives=Drives(coulomb=0.0, viscous=0.0), timestep=STEP, **settings)
+def create_free_arm(robot, **settings):
+    """Return an arm in effort mode without friction."""
+    arm = SimulatedArm(robot, drives=Drives(coulomb=0.0, viscous=0.0), timestep=STEP_S, **settings)
     arm.release()
     return arm
 
 
 @pytest.mark.parametrize(("link", "axes"), [("tool", "base_link"), ("tool", "tool"), ("link_3", "link_2")])
-def test_acceleration_is_that_of_the_jacobian(demo_robot, link, axes):
+def test_push_acceleration_matches_pinocchio(demo_robot, link, axes):
     pinocchio = pytest.importorskip("pinocchio")
     model = pinocchio.buildModelFromXML(demo_robot.urdf)
     data = model.createData()
@@ -42,39 +39,38 @@ def test_acceleration_is_that_of_the_jacobian(demo_robot, link, axes):
     weight = pinocchio.computeGeneralizedGravity(model, data, POSE)
     expected = pinocchio.aba(model, data, POSE, np.zeros(6), weight + jacobian.T @ world)
 
-    arm = free(demo_robot, start=POSE)
+    arm = create_free_arm(demo_robot, start=POSE)
     arm.command_effort(weight)
     arm.push(WRENCH, link, axes, duration=1.0)
-    arm.step(STEP)
+    arm.step(STEP_S)
     before = arm.velocity
-    arm.step(STEP)
-    assert np.abs(before).max() <= np.abs(expected).max() * 1.1 * STEP
-    assert (arm.velocity - before) / STEP == pytest.approx(expected, rel=0.02, abs=0.02 * np.abs(expected).max())
+    arm.step(STEP_S)
+    assert np.abs(before).max() <= np.abs(expected).max() * 1.1 * STEP_S
+    assert (arm.velocity - before) / STEP_S == pytest.approx(expected, rel=0.02, abs=0.02 * np.abs(expected).max())
 
 
-def test_it_ends_after_its_time():
-    """From rest by F L / (m L²) for 0.1 s, and then at constant speed: the axis is upright."""
-    arm = free(RobotModel.from_urdf(urdf(axis="0 0 1")), start=[0.0])
+def test_push_ends_after_its_duration():
+    """The axis is vertical: the arm accelerates by F L / (m L²) for 0.1 s, then keeps its speed."""
+    arm = create_free_arm(RobotModel.from_urdf(urdf(axis="0 0 1")), start=[0.0])
     arm.push([0.0, 0.0, 0.0, 0.0, 0.0, 6.0], duration=0.1)
-    arm.step(0.1 + 2 * STEP)
+    arm.step(0.1 + 2 * STEP_S)
     speed = 6.0 / (MASS * LENGTH**2) * 0.1
     assert arm.velocity == pytest.approx([speed], rel=1e-3)
     arm.step(0.5)
     assert arm.velocity == pytest.approx([speed], rel=1e-3)
 
 
-def test_a_new_push_takes_the_place_of_the_one_before(demo_robot):
-    arm = free(demo_robot, start=POSE)
-    for link in ("link_3", "tool"):
-        arm.push(WRENCH, link, duration=1.0)
-    both, alone = arm, free(demo_robot, start=POSE)
-    alone.push(WRENCH, "tool", duration=1.0)
-    for each in (both, alone):
-        each.step(0.05)
-    assert both.velocity == pytest.approx(alone.velocity, abs=1e-12)
+def test_a_new_push_replaces_the_previous_one(demo_robot):
+    replaced = create_free_arm(demo_robot, start=POSE)
+    replaced.push(WRENCH, "link_3", duration=1.0)
+    reference = create_free_arm(demo_robot, start=POSE)
+    for arm in (replaced, reference):
+        arm.push(WRENCH, "tool", duration=1.0)
+        arm.step(0.05)
+    assert replaced.velocity == pytest.approx(reference.velocity, abs=1e-12)
 
 
-def test_a_reset_ends_it(demo_robot):
+def test_reset_ends_the_push(demo_robot):
     arm = SimulatedArm(demo_robot, start=POSE)
     arm.push(WRENCH * 5, duration=10.0)
     arm.step(0.2)
@@ -97,7 +93,7 @@ def test_a_reset_ends_it(demo_robot):
         ({"wrench": [1e300] * 6}, "expected numbers up to 1e+12"),
     ],
 )
-def test_what_is_no_push_is_refused(demo_robot, arguments, message):
+def test_refuses_invalid_pushes(demo_robot, arguments, message):
     arm = SimulatedArm(demo_robot, start=POSE)
     with pytest.raises(DynidError) as error:
         arm.push(**{"wrench": WRENCH} | arguments)
@@ -108,7 +104,7 @@ def test_what_is_no_push_is_refused(demo_robot, arguments, message):
 
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 STIFFNESS = np.array([5980.0, 11900.0, 4600.0, 709.0, 772.0, 478.0])
-"""Table I of Lightcap and Banks (2007)."""
+"""Stiffnesses of Table I in Lightcap and Banks (2007)."""
 MOTOR_INERTIA = np.array([1.06, 1.2, 0.8, 0.03, 0.05, 0.03])
 MOTOR_VISCOUS = np.array([10.0, 6.0, 3.0, 0.5, 0.5, 0.3])
 VISCOUS = np.array([2.0, 3.0, 1.5, 0.1, 0.1, 0.05])
@@ -116,14 +112,11 @@ SPRINGS = Springs(STIFFNESS, motor_viscous=MOTOR_VISCOUS)
 STIFFENING = Springs(STIFFNESS, 1e4 * STIFFNESS, 1e-3, 1e-3 * STIFFNESS, MOTOR_VISCOUS)
 
 
-def flexible(robot, springs=SPRINGS, **settings):
-    drives = {"coulomb": 0.0, "viscous": VISCOUS, "rotor_inertia": MOTOR_INERTIA} | settings.pop("drives", {})
-    return SimulatedArm(robot, drives=Drives(**drives), springs=springs, **{"start": START} | settings)
-
-
-def swing(robot, stiffness=2000.0, motor_inertia=0.3, **settings):
-    drives = Drives(coulomb=0.0, viscous=0.0, rotor_inertia=motor_inertia)
-    return SimulatedArm(robot, drives=drives, springs=Springs(stiffness), **settings)
+def create_flexible_arm(robot, springs=SPRINGS, drives=None, start=START, **settings):
+    """Return the arm with springs; `drives` overrides single settings of its drives."""
+    values = {"coulomb": 0.0, "viscous": VISCOUS, "rotor_inertia": MOTOR_INERTIA}
+    values.update(drives or {})
+    return SimulatedArm(robot, drives=Drives(**values), springs=springs, start=start, **settings)
 
 
 @pytest.fixture
@@ -133,8 +126,8 @@ def trajectory(demo_robot):
 
 
 @pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
-def test_motion_is_that_of_an_independent_integration(demo_robot, springs):
-    """Pinocchio's forward dynamics with springs, integrated by SciPy; half the timestep, half of the difference."""
+def test_flexible_motion_matches_an_independent_integration(demo_robot, springs):
+    """SciPy integrates Pinocchio's forward dynamics; half the timestep must halve the difference."""
     law = springs.of(6)
     reference = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
     kick = np.array([8.0, -10.0, 3.0, 0.3, -0.3, 0.1])
@@ -148,7 +141,7 @@ def test_motion_is_that_of_an_independent_integration(demo_robot, springs):
 
     differences = []
     for timestep in (0.001, 0.0005):
-        arm = flexible(demo_robot, springs, timestep=timestep)
+        arm = create_flexible_arm(demo_robot, springs, timestep=timestep)
         arm.release()
         links = arm.link_position
         torque = arm.truth.gravity_torque(links)[0] + kick
@@ -157,7 +150,7 @@ def test_motion_is_that_of_an_independent_integration(demo_robot, springs):
         assert arm.position == pytest.approx(START, abs=1e-6)
         first = np.concatenate([arm.link_position - links, arm.position - START])
         arm.step(timestep)
-        # MuJoCo's velocities are those between two positions: of a step's middle.
+        # MuJoCo's velocities are mean velocities between two positions, at the middle of a step.
         speed = 0.5 * (np.concatenate([arm.link_position - links, arm.position - START]) - first) / timestep
         arm.reset()
         arm.release()
@@ -173,14 +166,14 @@ def test_motion_is_that_of_an_independent_integration(demo_robot, springs):
             derivative, (0.0, 0.5), state, "DOP853", times, args=(torque,), rtol=1e-8, atol=1e-10, max_step=2e-3
         )
         differences.append(np.abs(solved.y[:12].T - samples).max())
-        assert np.ptp(solved.y[6:12] - solved.y[:6], axis=1).min() > 2e-4, "the springs work"
+        assert np.ptp(solved.y[6:12] - solved.y[:6], axis=1).min() > 2e-4, "the springs deflect"
     assert differences[0] < 1e-4
     assert differences[1] < 0.6 * differences[0]
 
 
-def test_each_sample_obeys_both_equations_of_motion(demo_robot, trajectory):
-    """Eq. 1 of Lightcap and Banks along the servo's motion, by Pinocchio, away from the reversals of friction."""
-    arm = flexible(demo_robot, drives={"coulomb": None})
+def test_samples_satisfy_both_equations_of_motion(demo_robot, trajectory):
+    """Eq. 1 of Lightcap and Banks holds, with Pinocchio's dynamics, away from reversals of friction."""
+    arm = create_flexible_arm(demo_robot, drives={"coulomb": None})
     reference = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
     true = simulate(arm, trajectory, 1000.0, link_encoders=True)
     q, q_m = true.link_position, true.position
@@ -198,8 +191,8 @@ def test_each_sample_obeys_both_equations_of_motion(demo_robot, trajectory):
 
 
 @pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
-def test_at_rest_the_links_hang_on_their_springs(demo_robot, springs):
-    arm = flexible(demo_robot, springs)
+def test_spring_torque_balances_gravity_at_rest(demo_robot, springs):
+    arm = create_flexible_arm(demo_robot, springs)
     first = arm.link_position
     arm.step(3.0)
     gravity = arm.truth.gravity_torque(arm.link_position)[0]
@@ -209,26 +202,28 @@ def test_at_rest_the_links_hang_on_their_springs(demo_robot, springs):
     assert np.abs(arm.position - arm.link_position).max() > 2e-3
 
 
-def test_a_slide_hangs_on_its_spring():
-    """A prismatic joint upward: m g / k, and no weight of the motor's."""
+def test_prismatic_spring_deflects_by_weight_over_stiffness():
+    """A vertical prismatic joint deflects by m g / k; the motor's own weight does not count."""
     limit = '<limit lower="-1" upper="1" velocity="1" effort="500"/>'
     lift = RobotModel.from_urdf(urdf(axis="0 0 1", kind="prismatic", limit=limit))
-    arm = swing(lift, stiffness=5000.0, motor_inertia=2.0)
+    drives = Drives(coulomb=0.0, viscous=0.0, rotor_inertia=2.0)
+    arm = SimulatedArm(lift, drives=drives, springs=Springs(5000.0))
     arm.step(1.0)
     assert arm.position[0] - arm.link_position[0] == pytest.approx(MASS * G / 5000.0, rel=1e-6)
     assert arm.torque == pytest.approx([MASS * G], rel=1e-6)
 
 
-def test_very_stiff_springs_make_a_rigid_arm(demo_robot, trajectory):
-    drives = {"drives": {"coulomb": None}, "timestep": 0.0005}
-    soft = simulate(flexible(demo_robot, Springs(3e3 * MOTOR_INERTIA * [30, 30, 30, 30, 30, 30]), **drives), trajectory)
-    rigid = simulate(flexible(demo_robot, None, **drives), trajectory)
-    assert soft.position == pytest.approx(rigid.position, abs=2e-3)
-    assert soft.link_position is None
+def test_very_stiff_springs_match_the_rigid_arm(demo_robot, trajectory):
+    settings = {"drives": {"coulomb": None}, "timestep": 0.0005}
+    stiff_springs = Springs(3e3 * MOTOR_INERTIA * 30)
+    stiff = simulate(create_flexible_arm(demo_robot, stiff_springs, **settings), trajectory)
+    rigid = simulate(create_flexible_arm(demo_robot, None, **settings), trajectory)
+    assert stiff.position == pytest.approx(rigid.position, abs=2e-3)
+    assert stiff.link_position is None
 
 
-def test_a_load_hangs_on_the_springs_and_on_the_wrist(demo_robot):
-    arm = flexible(demo_robot)
+def test_payload_deflects_the_springs_and_loads_the_wrist_sensor(demo_robot):
+    arm = create_flexible_arm(demo_robot)
     before = arm.link_position
     arm.attach_load(carried_loads.parameters())
     assert np.array_equal(arm.link_position, before)
@@ -244,8 +239,8 @@ def test_a_load_hangs_on_the_springs_and_on_the_wrist(demo_robot):
     assert arm.link_position == pytest.approx(before, abs=1e-12)
 
 
-def test_links_stop_at_their_limits(demo_robot):
-    arm = flexible(demo_robot)
+def test_links_of_flexible_joints_stop_at_their_limits(demo_robot):
+    arm = create_flexible_arm(demo_robot)
     arm.release()
     arm.command_effort([0, 60, 0, 0, 0, 0])
     arm.step(4.0)
@@ -262,6 +257,6 @@ def test_links_stop_at_their_limits(demo_robot):
         ({"springs": Springs(100.0, dead_zone=-1e-3)}, "dead_zone of joint '1' is -0.001"),
     ],
 )
-def test_springs_that_cannot_be_simulated_are_refused(demo_robot, settings, message):
+def test_refuses_springs_that_cannot_be_simulated(demo_robot, settings, message):
     with pytest.raises(DynidError, match=message):
-        flexible(demo_robot, **settings)
+        create_flexible_arm(demo_robot, **settings)

@@ -1,4 +1,4 @@
-"""test_sensors."""
+"""Test errors of simulated joint sensors and of the simulated wrench sensor."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from dynid_ros.simulation import Sensors, WrenchSensor
 WRENCH = np.array([10.0, -20.0, 30.0, 1.0, -2.0, 3.0])
 
 
-def test_an_ideal_sensor_tells_the_truth():
+def test_ideal_wrench_sensor_returns_the_true_wrench():
     assert np.array_equal(WrenchSensor.ideal().measure(WRENCH, np.random.default_rng(0)), WRENCH)
 
 
-def test_sizes_for_force_and_torque():
+def test_wrench_errors_may_differ_for_force_and_torque():
     sensor = WrenchSensor.draw(np.random.default_rng(1), bias=[4.0, 0.2], noise=0.5, range=[1, 2, 3, 4, 5, 6])
     assert np.abs(sensor.bias).tolist() == [4.0] * 3 + [0.2] * 3
     assert len(set(np.sign(sensor.bias))) == 2
@@ -21,7 +21,7 @@ def test_sizes_for_force_and_torque():
     assert sensor.range.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
-def test_bias_and_white_noise_on_every_axis():
+def test_wrench_has_bias_and_white_noise_on_each_axis():
     sensor = WrenchSensor.draw(np.random.default_rng(2), bias=(5.0, 0.3), noise=(0.1, 0.01))
     error = sensor.measure(np.tile(WRENCH, (20000, 1)), np.random.default_rng(3)) - WRENCH
     assert error.mean(axis=0) == pytest.approx(sensor.bias, abs=0.003)
@@ -29,7 +29,7 @@ def test_bias_and_white_noise_on_every_axis():
     assert np.abs(np.corrcoef(error.T) - np.eye(6)).max() < 0.03
 
 
-def test_a_reading_ends_at_the_range_with_bias_and_noise():
+def test_clips_wrenches_at_the_range():
     sensor = WrenchSensor(np.full(6, 100.0), np.full(6, 50.0), np.array([40.0] * 3 + [4.0] * 3))
     readings = sensor.measure(np.tile(WRENCH, (1000, 1)), np.random.default_rng(4))
     assert readings.max(axis=0).tolist() == [40.0] * 3 + [4.0] * 3
@@ -45,24 +45,24 @@ def test_a_reading_ends_at_the_range_with_bias_and_noise():
         ({"range": np.nan}, "range of the wrench sensor is nan"),
     ],
 )
-def test_bad_sizes_are_refused_wrench_sensor(settings, message):
+def test_refuses_invalid_wrench_errors(settings, message):
     with pytest.raises(DynidError, match=message):
         WrenchSensor.draw(np.random.default_rng(0), **settings)
 
 
-def test_ideal_sensors_tell_the_truth():
+def test_ideal_sensors_return_the_true_values():
     truth = np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.array([[5.0, 6.0]])
     for reading, value in zip(Sensors.ideal(2).measure(*truth, np.random.default_rng(0)), truth, strict=True):
         assert np.array_equal(reading, value)
 
 
-def test_gain_then_offset():
+def test_torque_gain_applies_before_the_offset():
     sensors = Sensors(np.array([0.5]), np.array([0.1]), np.zeros(1), np.zeros(1), np.zeros(1))
     _, _, torque = sensors.measure(np.zeros(1), np.zeros(1), np.array([10.0]), np.random.default_rng(0))
     assert torque == pytest.approx([11.5])
 
 
-def test_sizes_of_drawn_errors():
+def test_drawn_errors_scale_with_the_torque_range():
     sensors = Sensors.draw(
         [200.0] * 50 + [10.0] * 50,
         np.random.default_rng(0),
@@ -79,7 +79,7 @@ def test_sizes_of_drawn_errors():
     assert sensors.torque_noise == pytest.approx([1.0] * 50 + [0.05] * 50)
 
 
-def test_noise_is_white_normal_and_of_the_size_asked_for():
+def test_noise_is_white_with_the_configured_deviation():
     sensors = Sensors(np.zeros(2), np.zeros(2), np.array([1.0, 0.1]), np.array([2.0, 0.2]), np.array([3.0, 0.3]))
     zeros = np.zeros((40000, 2))
     position, velocity, torque = sensors.measure(zeros, zeros, zeros, np.random.default_rng(0))
@@ -104,6 +104,6 @@ def test_noise_is_white_normal_and_of_the_size_asked_for():
         (np.inf, {}, "torque_range of joint '3' is inf"),
     ],
 )
-def test_bad_sizes_are_refused(range_, settings, message):
+def test_refuses_invalid_sensor_errors(range_, settings, message):
     with pytest.raises(DynidError, match=message):
         Sensors.draw([1.0, 2.0, range_], np.random.default_rng(0), **settings)

@@ -1,3 +1,5 @@
+"""Test recordings of simulated motions, with and without sensor errors."""
+
 import time
 
 import numpy as np
@@ -16,7 +18,7 @@ def trajectory(demo_robot):
     return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([0 * GOAL, GOAL, 0 * GOAL]), zeros, zeros)
 
 
-def test_true_motion(demo_robot, trajectory):
+def test_simulated_motion_follows_the_trajectory(demo_robot, trajectory):
     recording = simulate(SimulatedArm(demo_robot), trajectory, rate=200.0)
     assert recording.joint_names == demo_robot.joint_names
     assert recording.link_position is None
@@ -25,7 +27,7 @@ def test_true_motion(demo_robot, trajectory):
     assert recording.velocity == pytest.approx(trajectory.at(recording.time)[1], abs=0.03)
 
 
-def test_experiments_start_in_the_trajectorys_first_pose_whatever_happened_before(demo_robot, trajectory):
+def test_starts_each_experiment_in_the_first_pose(demo_robot, trajectory):
     arm = SimulatedArm(demo_robot, start=[0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     first = simulate(arm, trajectory)
     arm.release()
@@ -35,13 +37,13 @@ def test_experiments_start_in_the_trajectorys_first_pose_whatever_happened_befor
     assert first.position[0].tolist() == [0.0] * 6
 
 
-def test_joints_of_the_trajectory_in_another_order(demo_robot, trajectory):
+def test_matches_trajectory_joints_by_name(demo_robot, trajectory):
     arm = SimulatedArm(demo_robot)
     other = trajectory.select(demo_robot.joint_names[::-1])
     assert np.array_equal(simulate(arm, other).torque, simulate(arm, trajectory).torque)
 
 
-def test_measured_again_it_differs_by_noise_alone(demo_robot, trajectory):
+def test_repeated_measurements_differ_by_noise_only(demo_robot, trajectory):
     sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(0), torque_offset=0.0)
     arm = SimulatedArm(demo_robot, sensors=sensors, seed=5)
     true = simulate(arm, trajectory)
@@ -52,7 +54,7 @@ def test_measured_again_it_differs_by_noise_alone(demo_robot, trajectory):
     assert np.array_equal(record(arm, trajectory).torque, measure(true, sensors, np.random.default_rng(5)).torque)
 
 
-def test_encoders_of_the_links_are_recorded_when_asked_for(demo_robot, trajectory):
+def test_records_link_encoders_on_request(demo_robot, trajectory):
     sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(0), position_noise=1e-4)
     arm = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=0.5), springs=Springs(700.0), sensors=sensors, seed=5)
     true = simulate(arm, trajectory, link_encoders=True)
@@ -63,13 +65,13 @@ def test_encoders_of_the_links_are_recorded_when_asked_for(demo_robot, trajector
     assert np.corrcoef(noise.ravel(), (reading.position - true.position).ravel())[0, 1] == pytest.approx(0.0, abs=0.06)
 
 
-def test_a_rate_that_does_not_fit_the_timestep_is_refused(demo_robot, trajectory):
+def test_refuses_rates_that_do_not_divide_the_timestep_rate(demo_robot, trajectory):
     with pytest.raises(DynidError, match="not a multiple of the timestep"):
         simulate(SimulatedArm(demo_robot), trajectory, rate=300.0)
 
 
-def test_quicker_than_real_time(demo_robot, trajectory):
-    """15 us a step are usual, 5 % of this limit's 300: it stands for a mistake, not for a slow machine."""
+def test_simulates_faster_than_real_time(demo_robot, trajectory):
+    """A timestep usually takes 15 µs; the limit of 300 µs detects mistakes, not slow machines."""
     arm = SimulatedArm(demo_robot)
     start = time.process_time()
     simulate(arm, trajectory)

@@ -1,4 +1,4 @@
-"""What joint_trajectory_controller writes to its interfaces, cycle by cycle; numbers follow from its sources."""
+"""Test the trajectory and effort controllers cycle by cycle, with numbers from the sources of ros2_control."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from dynid_ros.simulation import (
 )
 from dynid_ros.simulation.trajectory_controller import Goal
 
-# What forward_command_controller writes to the effort interfaces, and what it forgets.
-
-
 NAMES = ["a", "b", "c"]
 
 
@@ -30,16 +27,16 @@ def controller(interfaces):
     return ForwardController(["c", "a", "b"], NAMES, interfaces)
 
 
-def test_commands_come_in_the_controllers_order(controller, interfaces):
+def test_reorders_commands_from_controller_to_robot(controller, interfaces):
     controller.activate()
     controller.command([3.0, 1.0, 2.0])
     controller.update()
     assert interfaces.effort.tolist() == [1.0, 2.0, 3.0]
     controller.update()
-    assert interfaces.effort.tolist() == [1.0, 2.0, 3.0], "the last one for ever"
+    assert interfaces.effort.tolist() == [1.0, 2.0, 3.0], "the last command persists"
 
 
-def test_a_command_that_is_not_finite_is_dropped(controller, interfaces):
+def test_drops_commands_that_are_not_finite(controller, interfaces):
     controller.activate()
     controller.command([3.0, 1.0, 2.0])
     with pytest.raises(DynidError, match="the effort command for joint 'a' is nan"):
@@ -50,7 +47,7 @@ def test_a_command_that_is_not_finite_is_dropped(controller, interfaces):
     assert interfaces.effort.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_wrong_size_is_an_error_of_the_update_and_writes_nothing(controller, interfaces):
+def test_update_refuses_commands_of_wrong_size(controller, interfaces):
     controller.activate()
     controller.command([3.0, 1.0, 2.0])
     controller.update()
@@ -60,7 +57,7 @@ def test_a_wrong_size_is_an_error_of_the_update_and_writes_nothing(controller, i
     assert interfaces.effort.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_activation_forgets_the_command_and_leaves_the_torque(controller, interfaces):
+def test_activation_drops_the_command_and_keeps_the_torque(controller, interfaces):
     controller.activate()
     controller.command([3.0, 1.0, 2.0])
     controller.update()
@@ -68,16 +65,16 @@ def test_activation_forgets_the_command_and_leaves_the_torque(controller, interf
     controller.command([9.0, 9.0, 9.0])
     controller.activate()
     controller.update()
-    assert interfaces.effort.tolist() == [1.0, 2.0, 3.0], "neither zero nor what came while it was inactive"
+    assert interfaces.effort.tolist() == [1.0, 2.0, 3.0], "neither zero nor the command received while inactive"
 
 
-PERIOD = 0.004
+PERIOD_S = 0.004
 LAG = 0.05
-BOTH = ("position", "effort")
+POSITION_AND_EFFORT = ("position", "effort")
 
 
 class Bench:
-    """A controller of one joint whose hardware lags behind by a constant, or is where a test says."""
+    """Controller of one joint whose hardware lags by a constant or is where a test puts it."""
 
     def __init__(self, robot, lag=0.0, **settings):
         self.interfaces = CommandInterfaces(1)
@@ -89,7 +86,7 @@ class Bench:
         self.speed = 0.0
 
     def points(self, *points):
-        """Of time and position, and velocity if "v" is given by a tuple (time, position, effort)."""
+        """Return trajectory points from tuples (time, position) or (time, position, effort)."""
         columns = list(zip(*points, strict=True))
         effort = [[value] for value in columns[2]] if len(columns) > 2 else None
         return TrajectoryPoints(self.names, columns[0], [[p] for p in columns[1]], effort=effort)
@@ -104,19 +101,19 @@ class Bench:
         self.controller.activate(np.array([self.measured]))
 
     def cycle(self, measured=None):
-        """One cycle; position and effort in the interfaces after it."""
+        """Run one cycle and return the position and effort in the interfaces."""
         if measured is not None:
             self.measured = measured
-        self.controller.update(self.now, PERIOD, np.array([self.measured]), np.array([self.speed]))
-        self.now += PERIOD
+        self.controller.update(self.now, PERIOD_S, np.array([self.measured]), np.array([self.speed]))
+        self.now += PERIOD_S
         return float(self.interfaces.position[0]), float(self.interfaces.effort[0])
 
     def run(self, seconds):
-        """Follow the command, behind by the lag; position and effort at the end."""
-        for _ in range(round(seconds / PERIOD)):
-            found = self.cycle()
-            self.measured = found[0] - self.lag
-        return found
+        """Run cycles with a constant lag and return the last position and effort in the interfaces."""
+        for _ in range(round(seconds / PERIOD_S)):
+            position, effort = self.cycle()
+            self.measured = position - self.lag
+        return position, effort
 
 
 @pytest.fixture
@@ -131,26 +128,26 @@ def bench(pendulum):
     return make
 
 
-def test_nothing_is_commanded_before_the_first_activation(bench):
+def test_commands_nothing_before_the_first_activation(bench):
     bench = bench(active=False)
     assert np.isnan(bench.cycle()).all()
     with pytest.raises(TrajectoryError, match="inactive"):
         bench.topic((1.0, 0.5))
 
 
-@pytest.mark.parametrize(("last", "held"), [(True, 0.5), (False, 0.8)])
-def test_an_activation_holds_the_last_command_or_the_measured_pose(bench, last, held):
-    """The arm was led from 0.5 to 0.8 rad while another controller was active."""
+@pytest.mark.parametrize(("last", "expected"), [(True, 0.5), (False, 0.8)])
+def test_activation_holds_the_last_command_or_the_measured_pose(bench, last, expected):
+    """Another controller led the arm from 0.5 to 0.8 rad in between."""
     bench = bench(set_last_command_interface_value_as_state_on_activation=last)
     bench.topic((1.0, 0.5))
     bench.run(1.5)
     bench.controller.deactivate()
-    assert bench.cycle(0.8)[0] == 0.5, "a deactivation leaves the position in its interface"
+    assert bench.cycle(0.8)[0] == 0.5, "deactivation keeps the position in its interface"
     bench.activate()
-    assert bench.cycle()[0] == pytest.approx(held)
+    assert bench.cycle()[0] == pytest.approx(expected)
 
 
-def test_a_value_that_was_never_commanded_is_not_held(bench):
+def test_first_activation_holds_the_measured_pose(bench):
     bench = bench(active=False)
     bench.measured = 0.3
     bench.activate()
@@ -158,7 +155,7 @@ def test_a_value_that_was_never_commanded_is_not_held(bench):
 
 
 @pytest.mark.parametrize(("desired", "jump"), [(False, LAG), (True, 0.0)])
-def test_a_new_trajectory_begins_at_the_measured_pose_or_at_the_desired_one(bench, desired, jump):
+def test_new_trajectory_begins_at_the_measured_or_desired_pose(bench, desired, jump):
     bench = bench(interpolate_from_desired_state=desired, lag=LAG)
     bench.measured = -LAG
     before = bench.cycle()[0]
@@ -166,16 +163,16 @@ def test_a_new_trajectory_begins_at_the_measured_pose_or_at_the_desired_one(benc
     assert bench.cycle()[0] == pytest.approx(before - jump, abs=2e-4)
 
 
-def test_the_last_command_counts_as_that_of_the_cycle_that_wrote_it(bench):
+def test_last_command_has_the_time_of_its_cycle(bench):
     bench = bench(interpolate_from_desired_state=True)
     bench.topic((1.0, 0.0), (2.0, 1.0))
     before = bench.run(1.5)[0]
     bench.topic((0.5, before + 0.5))
-    assert bench.cycle()[0] == pytest.approx(before + 0.5 * 2 * PERIOD / (0.5 + PERIOD), abs=1e-9)
+    assert bench.cycle()[0] == pytest.approx(before + 0.5 * 2 * PERIOD_S / (0.5 + PERIOD_S), abs=1e-9)
 
 
 @pytest.mark.parametrize("desired", [True, False])
-def test_a_replacement_begins_on_the_path_that_is_under_way(bench, desired):
+def test_replacement_begins_on_the_current_path(bench, desired):
     bench = bench(allow_trajectory_replacement=True, interpolate_from_desired_state=desired, lag=LAG)
     bench.topic((1.0, 0.0), (3.0, 1.0))
     before = bench.run(2.0)[0]
@@ -185,7 +182,7 @@ def test_a_replacement_begins_on_the_path_that_is_under_way(bench, desired):
     assert bench.run(0.5)[0] == pytest.approx(before + 0.25, abs=5e-3)
 
 
-def test_a_replacement_that_is_late_is_shifted_by_that(bench):
+def test_shifts_late_replacements_by_their_delay(bench):
     bench = bench(allow_trajectory_replacement=True)
     bench.topic((1.0, 0.0), (3.0, 1.0))
     bench.run(2.0)
@@ -193,7 +190,7 @@ def test_a_replacement_that_is_late_is_shifted_by_that(bench):
     assert bench.run(0.2)[0] == pytest.approx(0.6, abs=2e-3)
 
 
-def test_a_replacement_keeps_the_path_up_to_its_start(bench):
+def test_replacement_keeps_the_path_until_its_start(bench):
     bench = bench(allow_trajectory_replacement=True, interpolate_from_desired_state=True)
     bench.topic((1.0, 0.0), *((1.0 + 0.1 * i, 0.05 * i) for i in range(1, 21)))
     bench.run(2.0)
@@ -202,46 +199,46 @@ def test_a_replacement_keeps_the_path_up_to_its_start(bench):
     assert bench.run(0.25)[0] == pytest.approx(0.7, abs=2e-3)
 
 
-def test_a_first_point_that_is_due_is_gone_to_at_once_wherever_the_arm_is(bench):
+def test_jumps_to_a_first_point_that_is_due(bench):
     bench = bench(lag=LAG)
     bench.measured = -LAG
     bench.topic((0.0, 0.01), (1.0, 0.5))
-    assert bench.cycle()[0] == pytest.approx(0.01 + 0.49 * PERIOD, abs=1e-9)
+    assert bench.cycle()[0] == pytest.approx(0.01 + 0.49 * PERIOD_S, abs=1e-9)
     bench.topic((0.0, 0.3))
     assert bench.cycle()[0] == 0.3
 
 
-def test_a_stamp_of_the_past_skips_what_is_due(bench):
+def test_skips_points_before_the_present(bench):
     bench = bench()
     bench.now = 10.0
     bench.topic((0.5, 0.0), (1.0, 0.1), (2.0, 0.2), start=8.5)
-    assert bench.cycle()[0] == pytest.approx(0.15 + 0.1 * PERIOD, abs=1e-9)
+    assert bench.cycle()[0] == pytest.approx(0.15 + 0.1 * PERIOD_S, abs=1e-9)
     with pytest.raises(TrajectoryError, match="lies 1 s in the past"):
         bench.topic((0.5, 0.0), start=bench.now - 1.5)
     assert bench.run(1.0)[0] == pytest.approx(0.2)
 
 
-def test_position_comes_one_period_ahead_and_effort_does_not(bench):
-    bench = bench(command_interfaces=BOTH)
+def test_position_leads_effort_by_one_period(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT)
     bench.topic((1.0, 1.0, 10.0))
-    assert bench.cycle() == pytest.approx((PERIOD, 0.0))
-    assert bench.cycle() == pytest.approx((2 * PERIOD, 10.0 * PERIOD))
+    assert bench.cycle() == pytest.approx((PERIOD_S, 0.0))
+    assert bench.cycle() == pytest.approx((2 * PERIOD_S, 10.0 * PERIOD_S))
     bench.run(1.0)
     bench.topic((1.0, 1.0))
-    assert bench.cycle()[1] == pytest.approx(10.0), "a trajectory without effort takes it away on its first segment"
+    assert bench.cycle()[1] == pytest.approx(10.0), "a trajectory without effort removes it over its first segment"
     assert bench.run(0.5)[1] == pytest.approx(5.0, abs=0.1)
     assert bench.run(1.0)[1] == 0.0
 
 
-def test_a_deactivation_makes_the_effort_zero_at_once(bench):
-    bench = bench(command_interfaces=BOTH)
+def test_deactivation_sets_effort_to_zero(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT)
     bench.topic((0.0, 0.0, 40.0))
     assert bench.cycle()[1] == 40.0
     bench.controller.deactivate()
     assert bench.interfaces.effort[0] == 0.0
 
 
-def test_a_controller_of_positions_leaves_the_effort_to_others(bench):
+def test_position_controller_does_not_write_effort(bench):
     bench = bench()
     bench.interfaces.effort = np.array([7.0])
     with pytest.raises(TrajectoryError, match="no effort interface"):
@@ -251,32 +248,32 @@ def test_a_controller_of_positions_leaves_the_effort_to_others(bench):
     assert bench.interfaces.effort[0] == 7.0
 
 
-def test_a_violation_writes_nothing_and_the_next_cycle_holds_the_measured_pose(bench):
-    bench = bench(command_interfaces=BOTH, trajectory=[0.1])
+def test_holds_the_measured_pose_one_cycle_after_a_violation(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT, trajectory=[0.1])
     bench.topic((0.0, 0.0, 40.0))
     bench.run(0.1)
     bench.topic((1.0, 0.2, 40.0))
     before = bench.cycle(0.0)
     assert bench.cycle(0.15) == before
     assert bench.reported == ["Holding position due to state tolerance violation"]
-    assert bench.cycle(0.17) == (0.15, 0.0), "measured at the violation; no goal has left an effort"
+    assert bench.cycle(0.17) == (0.15, 0.0), "the position at the violation, without effort"
     assert bench.controller.aborts == 1
     bench.topic((0.0, 0.0, 40.0))
     bench.cycle()
     bench.cycle(0.2)
-    assert bench.controller.aborts == 2, "each message is checked anew"
+    assert bench.controller.aborts == 2, "each message is checked again"
     assert bench.cycle()[0] == 0.17
 
 
-def test_a_hold_violates_nothing(bench):
+def test_holding_does_not_violate_tolerances(bench):
     bench = bench(trajectory=[0.1])
     bench.run(0.1)
     bench.cycle(1.0)
     assert bench.controller.aborts == 0
 
 
-def test_tolerances_of_a_goal_stay_in_force_for_the_topic(bench):
-    """Though the parameters say 0 all the while: through its end, an activation, and other parameters."""
+def test_goal_tolerances_apply_to_later_topic_messages(bench):
+    """They override zero parameters beyond the end of the goal, an activation and other parameters."""
     bench = bench()
     bench.topic((0.0, 0.5))
     bench.cycle(0.0)
@@ -297,8 +294,8 @@ def test_tolerances_of_a_goal_stay_in_force_for_the_topic(bench):
 @pytest.mark.parametrize(
     ("path", "aborts"), [([0.0], 1), ([-1.0], 0), ([0.6], 0), ([0.2], 1), ([-2.0], 1), ([np.nan], None)]
 )
-def test_what_a_goal_may_say_of_its_tolerances(bench, path, aborts):
-    """0: the parameter, here 0.4; -1: none; what means nothing: the parameter."""
+def test_goal_tolerances_select_parameter_or_none(bench, path, aborts):
+    """0 selects the parameter, here 0.4; -1 disables the tolerance; other values are ignored."""
     bench = bench(trajectory=[0.4])
     if aborts is None:
         with pytest.raises(DynidError, match="path tolerance"):
@@ -312,7 +309,7 @@ def test_what_a_goal_may_say_of_its_tolerances(bench, path, aborts):
     assert bench.controller.aborts == aborts
 
 
-def test_only_a_new_goal_or_a_configuration_resets_tolerances(bench):
+def test_new_goal_or_configuration_resets_tolerances(bench):
     bench = bench()
     bench.goal((0.0, 0.0), trajectory=[0.2])
     bench.run(0.1)
@@ -335,33 +332,33 @@ def test_only_a_new_goal_or_a_configuration_resets_tolerances(bench):
     assert bench.controller.goals == []
 
 
-def test_a_goal_that_succeeds_leaves_its_last_effort_in_the_hold_message(bench):
-    """It comes back with an abort, a timeout and an activation, wherever the arm is then."""
-    bench = bench(command_interfaces=BOTH, trajectory=[0.1], cmd_timeout=0.5)
+def test_hold_repeats_the_last_effort_of_a_succeeded_goal(bench):
+    """An abort, a timeout and an activation restore it, wherever the arm is then."""
+    bench = bench(command_interfaces=POSITION_AND_EFFORT, trajectory=[0.1], cmd_timeout=0.5)
     bench.goal((0.1, 0.0, -86.0))
     assert bench.run(0.2) == (0.0, -86.0)
     assert bench.controller.goals == [Goal.SUCCEEDED]
-    assert bench.run(2.0) == (0.0, -86.0), "it holds, so the timeout never comes"
+    assert bench.run(2.0) == (0.0, -86.0), "the controller holds, so the timeout never expires"
     assert bench.controller.aborts == 0
     bench.topic((0.0, 0.0, -20.0))
     assert bench.cycle()[1] == -20.0
-    assert bench.run(0.7)[1] == -86.0, "the timeout brings it back"
+    assert bench.run(0.7)[1] == -86.0, "the timeout restores it"
     assert bench.reported[-1] == "Aborted due to command timeout"
     bench.topic((0.0, 0.0, -20.0))
     bench.run(0.1)
     bench.controller.deactivate()
     assert bench.interfaces.effort[0] == 0.0
     bench.activate()
-    assert bench.cycle()[1] == -86.0, "and an activation"
+    assert bench.cycle()[1] == -86.0, "an activation restores it"
     bench.goal((0.1, 0.0))
     bench.run(0.2)
     bench.topic((0.0, 0.0, -20.0))
     bench.run(0.7)
-    assert bench.interfaces.effort[0] == 0.0, "a goal without effort that succeeds takes it away"
+    assert bench.interfaces.effort[0] == 0.0, "a goal without effort removes it when it succeeds"
 
 
-def test_a_message_beside_a_goal_is_what_the_goal_is_judged_by(bench):
-    bench = bench(command_interfaces=BOTH, goal=[0.1])
+def test_topic_messages_replace_the_path_of_a_goal(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT, goal=[0.1])
     bench.goal((10.0, 1.0, 5.0))
     bench.run(0.1)
     assert bench.controller.goals == [Goal.EXECUTING]
@@ -371,8 +368,8 @@ def test_a_message_beside_a_goal_is_what_the_goal_is_judged_by(bench):
     assert bench.run(1.0)[1] == -33.0
 
 
-def test_a_goal_with_effort_succeeds_only_at_rest(bench):
-    bench = bench(command_interfaces=BOTH)
+def test_goals_with_effort_succeed_only_at_rest(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT)
     bench.goal((0.0, 0.0, 1.0))
     bench.speed = 0.02
     bench.run(0.5)
@@ -382,7 +379,7 @@ def test_a_goal_with_effort_succeeds_only_at_rest(bench):
     assert bench.controller.goals == [Goal.SUCCEEDED]
 
 
-def test_a_goal_that_is_not_reached_in_time_is_aborted(bench):
+def test_aborts_goals_missed_by_goal_time(bench):
     bench = bench(goal=[0.1], lag=0.5)
     bench.goal((0.1, 0.0), goal_time=0.3)
     bench.run(0.35)
@@ -392,7 +389,7 @@ def test_a_goal_that_is_not_reached_in_time_is_aborted(bench):
     assert bench.reported == ["Holding position due to exceeded goal_time_tolerance"]
 
 
-def test_a_goal_is_canceled_by_the_next_or_by_hand(bench):
+def test_new_goals_and_requests_cancel_goals(bench):
     bench = bench()
     bench.goal((1.0, 0.5))
     bench.run(0.5)
@@ -404,29 +401,29 @@ def test_a_goal_is_canceled_by_the_next_or_by_hand(bench):
     assert bench.cycle()[0] == 0.1
 
 
-def test_the_timeout_drops_what_is_not_repeated_and_moves_to_the_measured_pose(bench):
-    bench = bench(command_interfaces=BOTH, cmd_timeout=0.5)
+def test_timeout_drops_stale_commands_and_holds_the_measured_pose(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT, cmd_timeout=0.5)
     for _ in range(5):
         bench.topic((0.0, 0.0, 40.0))
         bench.run(0.4)
     assert bench.controller.aborts == 0
     assert bench.interfaces.effort[0] == 40.0
     bench.cycle(-0.02)
-    for _ in range(round(0.2 / PERIOD)):
-        found = bench.cycle()
-    assert found == (-0.02, 0.0)
+    for _ in range(round(0.2 / PERIOD_S)):
+        state = bench.cycle()
+    assert state == (-0.02, 0.0)
     assert bench.controller.aborts == 1
 
 
 @pytest.mark.parametrize(("timeout", "goal_time", "aborts"), [(0.5, 0.0, 1), (0.5, 0.5, 0), (0.5, 0.6, 0)])
-def test_the_timeout_counts_only_above_goal_time(bench, timeout, goal_time, aborts):
+def test_timeout_acts_only_above_goal_time(bench, timeout, goal_time, aborts):
     bench = bench(cmd_timeout=timeout, goal_time=goal_time)
     bench.topic((0.0, 0.0))
     bench.run(2.0)
     assert bench.controller.aborts == aborts
 
 
-def test_the_timeout_is_latched_at_activation(bench):
+def test_timeout_parameter_is_read_at_activation(bench):
     bench = bench(cmd_timeout=0.5)
     bench.controller.settings = Settings()
     bench.topic((0.0, 0.0))
@@ -439,28 +436,25 @@ def test_the_timeout_is_latched_at_activation(bench):
     assert bench.controller.aborts == 1
 
 
-def test_a_trajectory_that_is_refused_changes_nothing(bench):
-    bench = bench(command_interfaces=BOTH)
+def test_refused_trajectories_change_nothing(bench):
+    bench = bench(command_interfaces=POSITION_AND_EFFORT)
     bench.topic((1.0, 1.0, 10.0))
     bench.run(0.5)
-    for points, why in (
+    for rows, message in (
         ([(1.0, np.nan, 0.0)], "position of joint 'swing' at point 1 is nan"),
         ([(1.0, 0.0, np.nan)], "effort of the trajectory"),
         ([(0.0, 11.0, 0.0)], "would go to 11 at t = 0 s; its limits"),
         ([(0.01, 1.0, 0.0)], "would move at"),
         ([], "no points"),
     ):
-        with pytest.raises((TrajectoryError, IndexError), match=why):
-            bench.controller.topic(
-                TrajectoryPoints(
-                    bench.names, [p[0] for p in points], [[p[1]] for p in points], effort=[[p[2]] for p in points]
-                ),
-                bench.now,
-            )
+        time = [row[0] for row in rows]
+        points = TrajectoryPoints(bench.names, time, [[row[1]] for row in rows], effort=[[row[2]] for row in rows])
+        with pytest.raises(TrajectoryError, match=message):
+            bench.controller.topic(points, bench.now)
     assert bench.run(0.6) == pytest.approx((1.0, 10.0))
 
 
-def test_an_end_in_motion_is_refused(bench):
+def test_refuses_trajectories_that_end_in_motion(bench):
     bench = bench()
     with pytest.raises(TrajectoryError, match=r"has velocity 0\.1 at the last point"):
         bench.controller.topic(TrajectoryPoints(bench.names, [1.0], [[0.0]], [[0.1]]), bench.now)
@@ -469,6 +463,6 @@ def test_an_end_in_motion_is_refused(bench):
 @pytest.mark.parametrize(
     "settings", [{"cmd_timeout": -1.0}, {"goal_time": np.nan}, {"command_interfaces": ("effort",)}]
 )
-def test_settings_that_make_no_sense(settings):
+def test_refuses_invalid_controller_settings(settings):
     with pytest.raises(DynidError, match=r"expected"):
         Settings(**settings)
