@@ -2,9 +2,11 @@
 
 import gc
 import os
+import re
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
+import pictures
 import pytest
 from collected_module import CollectedModule
 
@@ -15,6 +17,11 @@ DOMAIN = ExitStack()
 """Of this process and its children, as long as it lives: each process of a parallel run has its own."""
 os.environ["ROS_DOMAIN_ID"] = DOMAIN.enter_context(own_domain())
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+DRAWN = re.compile(r"/test/(report|demo|guide|rehearsal|docs|jobs/test_torque_sensors)")
+"""Modules that look at the pictures of reports."""
+NODES = re.compile(r"/test/(launch|nodes)/(?!test_\w*(identification|calibration))")
+"""Modules of nodes that write no report, and whose processes need no matplotlib."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,6 +41,14 @@ def pytest_collection():
     yield
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unrendered(request):
+    """Leave out the pictures of reports that nobody looks at."""
+    path = request.path.as_posix()
+    with nullcontext() if DRAWN.search(path) or NODES.search(path) else pictures.unrendered():
+        yield
 
 
 @pytest.fixture

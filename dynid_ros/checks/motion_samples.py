@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import (
@@ -25,7 +26,6 @@ from dynid_ros.model.friction_terms import dahl_direction
 from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.resampling import SPLINE_REACH
 from dynid_ros.signals.spectra import COUNT_TOLERANCE
 

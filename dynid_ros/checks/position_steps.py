@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d
 
 from dynid_ros.checks.finding import CheckSettings, Finding, recording_check
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, read_column, release_pages, take_rows
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import stale_rows
-from dynid_ros.signals.spectra import moving_maximum
 
 STEP: Final = "position step"
 SIDE = 4
@@ -159,7 +159,7 @@ def _steps_in_block(position: NDArray, jumps: _Jumps, period: float, least: NDAr
     typical = np.minimum(largest_usual, _largest_nearby(unexplained))
     bound = np.maximum(least, MIN_TYPICAL_RATIO * typical)
     # Within a sampling period T an arm can move by a T², but a stop or a reversal changes its travel by at most 2 v T.
-    reversal = 2.0 * moving_maximum(np.abs(velocity), 6 * SIDE + 1) * period
+    reversal = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * period
     bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * period**2, reversal)))
     candidates = unexplained > bound
     if candidates.any():
@@ -177,7 +177,7 @@ def _steps_in_block(position: NDArray, jumps: _Jumps, period: float, least: NDAr
 def _largest_nearby(values: NDArray) -> NDArray:
     """Return the largest values (N, n) near each sample, but too far from it for a step there to affect them."""
     width = 4 * SIDE + 1
-    largest = moving_maximum(values, width)
+    largest = maximum_filter1d(values, width, axis=0)
     distance = width // 2 + 2 * SIDE
     return np.maximum(np.roll(largest, distance, axis=0), np.roll(largest, -distance, axis=0))
 
@@ -209,7 +209,7 @@ def _was_not_read(position: NDArray, travel: NDArray, jump: NDArray) -> NDArray:
     repeated = np.zeros(position.shape, bool)
     repeated[:-1] = np.diff(position, axis=0) == 0.0
     lags = np.abs(jump + travel) < MAX_MISSED_ERROR * np.abs(travel)
-    return lags & moving_maximum(repeated, 2 * EDGE + 1)
+    return lags & maximum_filter1d(repeated, 2 * EDGE + 1, axis=0)
 
 
 def _jumps_together(velocity: NDArray, jump: NDArray) -> NDArray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.files import write_atomically
 from dynid_ros.model import RobotModel
-from dynid_ros.report.axes import LIGHT, Axes
-from dynid_ros.report.drawing import draw_stick, plot_area, png, svg
+from dynid_ros.report.drawing import LIGHT, draw_stick, plot_area, png, svg
 from dynid_ros.report.formats import brief, distance, joint_units
 
 PICTURE_WIDTH = 340
@@ -133,7 +133,7 @@ class DropPicture:
     def png(self, captions: Mapping[str, str]) -> bytes:
         """Draw both cases side by side, each with its caption, as PNG."""
 
-        def draw(figure: Any) -> None:
+        def draw(figure: Figure) -> None:
             row = 20 / (PICTURE_HEIGHT + TITLE_HEIGHT)
             for number, (case, caption) in enumerate(captions.items()):
                 left = number * PICTURE_WIDTH

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from rclpy.node import Node
 
@@ -29,8 +31,7 @@ from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.rehearsal.truth_comparison import Check, compare_gravity
-from dynid_ros.report.axes import LIGHT, Figure
-from dynid_ros.report.drawing import draw_stick, label_axes, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, draw_stick, label_axes, plot_area, svg
 from dynid_ros.simulation import ArmTruth, tabled_arm
 
 N_FRESH_POSES = 100
@@ -316,15 +317,15 @@ def _draw_motion(motion: GuidedMotion) -> str:
         above = plot_area(figure, left=52, bottom=50 + FORCE_HEIGHT)
         above.plot(motion.time, displacement, color=LIGHT["identified"], linewidth=1.8)
         label_axes(above, "", "displacement (cm)")
-        above.xaxis.shows_labels = False
+        above.tick_params(axis="x", labelbottom=False)
         below = plot_area(figure, left=52, bottom=40, top=PICTURE_HEIGHT - 40 - FORCE_HEIGHT)
         below.plot(motion.time, motion.force, color=LIGHT["measured"], linewidth=1.4)
         label_axes(below, "time (s)", "force (N)")
-        below.yaxis.count = 3
+        below.yaxis.set_major_locator(MaxNLocator(3))
         for axes in (above, below):
             for start, end in motion.leads:
-                axes.axvspan(start, end, color=LIGHT["band"])
-            axes.xaxis.margin = 0.0
+                axes.axvspan(start, end, color=LIGHT["band"], linewidth=0, zorder=0)
+            axes.margins(x=0)
 
     return svg("Displacement of the wrist and force of the hand over time", PICTURE_WIDTH, PICTURE_HEIGHT, draw)
 

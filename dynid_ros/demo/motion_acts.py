@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from std_msgs.msg import String
 
@@ -22,8 +23,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.truth_comparison import Check, as_array, compare_base_parameters, compare_load, coverage_check
-from dynid_ros.report.axes import LIGHT, Figure
-from dynid_ros.report.drawing import before_after_plot, label_axes, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, before_after_plot, label_axes, plot_area, svg
 from dynid_ros.report.load import MM_PER_M
 from dynid_ros.signals import Motion
 from dynid_ros.simulation import tabled_arm
@@ -359,12 +359,12 @@ def _draw_live_mass(run: LoadRun, true_mass: float) -> dict[str, str]:
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
-        axes.fill_between(time, *interval.T, color=LIGHT["band"])
+        axes.fill_between(time, *interval.T, color=LIGHT["band"], linewidth=0)
         axes.step(time, true, color=LIGHT["truth"], linewidth=1.6, where="pre")
         axes.plot(time, mass, color=LIGHT["identified"], linewidth=1.2, marker="o", markersize=3)
         axes.set_ylim(-PLOT_MARGIN * true_mass, (1 + PLOT_MARGIN) * true_mass)
         label_axes(axes, "time since the arm began to move (s)", "mass (kg)")
-        axes.xaxis.margin = 0.0
+        axes.margins(x=0)
 
     picture = svg("Estimated and true mass of the load over time", PLOT_WIDTH, PLOT_HEIGHT, draw)
     return {"Mass of the load as estimated meanwhile, with its 95 % interval; green: the truth": picture}

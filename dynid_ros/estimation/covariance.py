@@ -28,8 +28,9 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
-from dynid_ros.estimation.least_squares import solve_grouped, solve_nonnegative
+from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import column_norms, half_inverse
 
@@ -186,8 +187,7 @@ def _working_model(pieces: Sequence[_Piece], white: NDArray) -> list[NDArray]:
         square[p.joint] += (p.rows.T * p.share) @ p.rows
         own[p.joint] += np.sum(p.share - 2 * p.share**2), np.sum(p.share**2 - 2 * p.share**3)
     noise = own[:, 0] * white + np.einsum("iab,jab,j->i", square, linear, white)
-    system = np.diag(own[:, 1]) + np.einsum("iab,jab->ij", square, square)
-    varying = solve_nonnegative(system.T @ system, system.T @ (found - noise))
+    varying = nnls(np.diag(own[:, 1]) + np.einsum("iab,jab->ij", square, square), found - noise)[0]
     return [white[p.joint] + varying[p.joint] * p.share for p in pieces]
 
 

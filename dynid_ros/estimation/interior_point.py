@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgeqrf, dormqr, dtrtrs
-
-from dynid_ros.estimation.least_squares import solve_free, solve_nonnegative
+from scipy.optimize import nnls
 
 SYMMETRIC = 10
 """Dimension of the symmetric 4x4 matrices."""
@@ -230,10 +229,9 @@ class EntropicLeastSquares:
     def _best_w(self, coordinates: NDArray) -> NDArray:
         """Return the best w (F, k) for given svec(S) (F, 10 n)."""
         rest = self.z - _times(self.A, coordinates)
-        back = _transposed(self.B)
-        w = solve_nonnegative(back @ self.B, _times(back, rest))
-        # One refinement removes the error of squaring the condition number (Björck 1996, section 6.6.5).
-        return w + solve_free(back @ self.B, _times(back, rest - _times(self.B, w)), w > 0)
+        if not self.B.shape[2]:
+            return np.zeros((len(rest), 0))
+        return np.array([nnls(B, right)[0] for B, right in zip(self.B, rest, strict=True)])
 
     def _values_and_gaps(self, point: Point, w: NDArray, weight: float) -> tuple[NDArray, NDArray]:
         """Return the objectives (F,) at S and its best w, and upper bounds (F,) of their distances to the minimum.

@@ -27,8 +27,6 @@ VARIANCE_TOLERANCE = 1e-6
 MAX_BLOCK_EXCHANGES = 3
 """Exchanges of all infeasible coefficients without progress, after which only one at a time is exchanged."""
 MAX_EXCHANGES = 200
-ROUNDING_RIDGE = 1e-14
-"""Ridge, as a fraction of the diagonal, that makes the equations of collinear columns definite."""
 GRADIENT_TOLERANCE = 1e-12
 """Largest slope into the feasible region at a bound, as a fraction of the right side."""
 
@@ -38,60 +36,45 @@ def standard_errors_of(combinations: NDArray, covariance: NDArray) -> NDArray:
     return np.sqrt(np.maximum(np.einsum("...k,kl,...l->...", combinations, covariance, combinations), 0.0))
 
 
-def solve_free(normal: NDArray, right: NDArray, free: NDArray) -> NDArray:
-    """Return solutions (..., k) of normal equations that are zero where a mask (..., k) is false."""
-    # Rows and columns of the unit matrix replace those of the coefficients that are zero.
-    fewer = np.where(free[..., :, None] & free[..., None, :], normal, np.eye(right.shape[-1]))
-    diagonal = np.einsum("...kk->...k", fewer)
-    diagonal[:] = np.where(diagonal > 0, (1 + ROUNDING_RIDGE) * diagonal, 1.0)
-    return np.linalg.solve(fewer, np.where(free, right, 0.0)[..., None])[..., 0]
-
-
-def solve_nonnegative(
-    normal: NDArray, right: NDArray, positive: NDArray | None = None, bounded: NDArray | None = None
-) -> NDArray:
-    """Return the nonnegative solutions x (..., k) that minimize ½ xᵀ N x − rᵀ x, by block principal pivoting.
+def solve_nonnegative(normal: NDArray, right: NDArray, positive: NDArray) -> NDArray:
+    """Return the nonnegative solutions x (H, k) that minimize ½ xᵀ N x − rᵀ x, by block principal pivoting.
 
     All infeasible coefficients are exchanged between free and zero ones, as long as that makes them fewer; else the
     last of them alone, which ends after finitely many exchanges (Portugal, Júdice and Vicente 1994).
 
     Args:
-        normal: positive semidefinite matrices N (..., k, k).
-        right: right sides r (..., k).
-        positive: mask (..., k) of the coefficients that are free at first, from a similar problem; None: all.
-        bounded: mask (k,) of the coefficients that may not be negative; None: all.
+        normal: positive definite matrices N (H, k, k).
+        right: right sides r (H, k).
+        positive: mask (H, k) of the coefficients that are free at first, from a similar problem.
     """
-    shape = right.shape
-    k = shape[-1]
-    if not right.size:
-        return np.zeros(shape)
-    normal = normal.reshape(-1, k, k)
-    right = right.reshape(-1, k)
-    lowest = np.zeros(k) if bounded is None else np.where(bounded, 0.0, -np.inf)
+    k = right.shape[1]
+    unit = np.eye(k)
     slack = GRADIENT_TOLERANCE * np.abs(right).max(axis=1, initial=0.0)
     solutions = np.zeros(right.shape)
     problems = np.arange(len(right))
-    free = np.ones(right.shape, dtype=bool) if positive is None else positive.reshape(-1, k)
+    free = positive
     fewest = np.full(len(right), k + 1)
     remaining = np.zeros(len(right), dtype=int)
     for _ in range(MAX_EXCHANGES):
-        x = solve_free(normal, right, free)
-        solutions[problems] = x
-        gradient = (normal @ x[..., None])[..., 0] - right
-        infeasible = np.where(free, x < lowest, gradient < -slack[problems, None])
+        # Rows and columns of the unit matrix replace those of the coefficients that are zero.
+        fewer = np.where(free[:, :, None] & free[:, None, :], normal, unit)
+        x = np.linalg.solve(fewer, np.where(free, right, 0.0)[..., None])
+        solutions[problems] = x[..., 0]
+        gradient = (normal @ x)[..., 0] - right
+        infeasible = np.where(free, x[..., 0] < 0.0, gradient < -slack[problems, None])
         number = infeasible.sum(axis=1)
-        unsolved = number > 0
-        if not unsolved.any():
+        open_problems = number > 0
+        if not open_problems.any():
             break
-        remaining = np.where(number < fewest, MAX_BLOCK_EXCHANGES, remaining - 1)[unsolved]
-        fewest = np.minimum(fewest, number)[unsolved]
-        problems = problems[unsolved]
-        normal = normal[unsolved]
-        right = right[unsolved]
-        infeasible = infeasible[unsolved]
+        remaining = np.where(number < fewest, MAX_BLOCK_EXCHANGES, remaining - 1)[open_problems]
+        fewest = np.minimum(fewest, number)[open_problems]
+        problems = problems[open_problems]
+        normal = normal[open_problems]
+        right = right[open_problems]
+        infeasible = infeasible[open_problems]
         last = k - 1 - np.argmax(infeasible[:, ::-1], axis=1)
-        free = free[unsolved] ^ (infeasible & ((remaining >= 0)[:, None] | (np.arange(k) == last[:, None])))
-    return np.maximum(solutions, lowest).reshape(shape)
+        free = free[open_problems] ^ (infeasible & ((remaining >= 0)[:, None] | (np.arange(k) == last[:, None])))
+    return np.maximum(solutions, 0.0)
 
 
 def triangular_factor(regressors: Iterable[NDArray]) -> NDArray:

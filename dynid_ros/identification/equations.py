@@ -10,6 +10,7 @@ from typing import Generic
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.vq import kmeans, vq
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
@@ -104,8 +105,6 @@ MAX_KINDS = 10
 correlation time of the residuals."""
 SAMPLES_PER_KIND = 10
 MAX_CLUSTERED_SAMPLES = 2000
-MEAN_DISTANCE_TOLERANCE = 1e-5
-"""Change of the mean distance of states from the centres of their kinds, in standard deviations, that ends a search."""
 """Enough to find the kinds."""
 
 
@@ -127,24 +126,11 @@ class MotionKinds:
         count = int(np.clip(len(states) // SAMPLES_PER_KIND, 1, MAX_KINDS))
         states = (states - self._middle) / self._size
         # The first centres are middles of stretches of time, so the same motion always gives the same kinds.
-        self._centers = states[(2 * np.arange(count) + 1) * len(states) // (2 * count)]
-        change = before = np.inf
-        while change > MEAN_DISTANCE_TOLERANCE:  # Lloyd's algorithm
-            nearest, distance = self._nearest(states)
-            kinds = np.unique(nearest)
-            self._centers = np.array([states[nearest == kind].mean(axis=0) for kind in kinds])
-            change = abs(before - distance.mean())
-            before = distance.mean()
+        self._centers, _ = kmeans(states, states[(2 * np.arange(count) + 1) * len(states) // (2 * count)])
 
     def of(self, position: NDArray, velocity: NDArray) -> NDArray:
         """Return the kind (M,) of each sample of position and velocity (M, n)."""
-        return self._nearest((np.hstack([position, velocity]) - self._middle) / self._size)[0]
-
-    def _nearest(self, states: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the nearest centre of each state (M, 2 n), and the distance from it."""
-        square = np.sum(self._centers**2, axis=1) - 2 * states @ self._centers.T
-        nearest = np.argmin(square, axis=1)
-        return nearest, np.linalg.norm(states - self._centers[nearest], axis=1)
+        return vq((np.hstack([position, velocity]) - self._middle) / self._size, self._centers)[0]
 
 
 # Filtered equations of motion from recordings, a block of samples at a time.

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from dynid_ros.identification.link_prediction import compare
 from dynid_ros.identified.links import LinkModel
@@ -30,7 +31,6 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, correlate, longest_run
 
 SEARCH_RATE_HZ = 20.0

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tqdm import tqdm
+
 from dynid_ros.progress import Watch, watched, watching
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from dynid_ros.excitation.fourier_search import Candidate
     from dynid_ros.excitation.parallel_search import Progress
 
@@ -107,8 +107,6 @@ def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
 
     A watch that exists already, as in a node, follows the steps too. Yields a function that begins a step by its name.
     """
-    from tqdm import tqdm  # noqa: PLC0415 - it takes long to load, and a check shows no progress
-
     bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} {elapsed}")
     with watching(watched() or Watch()) as watch, bar as line, _ticking(line, watch):
         numbers = count(1)
@@ -153,8 +151,6 @@ def search_progress() -> Iterator[Progress]:
     Ctrl-C ends the search with the best motion so far; a second Ctrl-C ends the program at once. Yields the function
     that the search calls.
     """
-    from tqdm import tqdm  # noqa: PLC0415
-
     from dynid_ros.excitation.parallel_search import Enough  # noqa: PLC0415  # only searches need it
 
     with (

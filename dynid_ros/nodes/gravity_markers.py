@@ -41,7 +41,7 @@ from dynid_ros.nodes.shared.robot_description import (
     with_group_ends,
 )
 from dynid_ros.nodes.shared.topics import RawSubscription
-from dynid_ros.report.axes import DARK, LIGHT
+from dynid_ros.report.drawing import DARK, LIGHT
 
 PARAMETERS = (
     *ROBOT_PARAMETERS,

@@ -1,20 +1,60 @@
-"""Draw figures as PNG, or as SVG whose colours follow the theme of the page.
+"""Draw figures without pyplot and save them as PNG, or as SVG whose colours follow the theme of the page.
 
 The plots that several reports share are here too: a row for each joint, and measured against predicted signals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from io import BytesIO
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from html import escape
+from io import BytesIO, StringIO
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from matplotlib import rc_context, rcParams, style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.report.axes import LIGHT, UNITS_PER_INCH, Axes, Figure
-from dynid_ros.report.axis import DEGREE_STEPS, FONT_SIZE
 from dynid_ros.report.formats import with_unit
+
+LIGHT = {
+    "paper": "#ffffff",
+    "panel": "#f5f6f8",
+    "ink": "#1a1d21",
+    "muted": "#5b6470",
+    "line": "#d9dde2",
+    "measured": "#4a525c",
+    "identified": "#0072b2",
+    "band": "#d3e6f3",
+    "truth": "#00805d",
+    "uncompensated": "#d55e00",
+    "urdf": "#e8b878",
+    "wrong": "#b3261e",
+}
+"""Colours by meaning, for text and figures; data colours follow Okabe and Ito, safe for the colour-blind.
+
+Figures are drawn with these values, which `svg` replaces by CSS variables. No two values may be equal.
+"""
+
+DARK = {
+    "paper": "#121518",
+    "panel": "#1b2025",
+    "ink": "#e9ebee",
+    "muted": "#a0a9b4",
+    "line": "#353c44",
+    "measured": "#c2c9d1",
+    "identified": "#56b4e9",
+    "band": "#1d3a4e",
+    "truth": "#36c497",
+    "uncompensated": "#f4924f",
+    "urdf": "#8f6f45",
+    "wrong": "#ff8a7a",
+}
 
 PANEL_WIDTH = 320
 """Width of the figure of one joint, page units."""
@@ -31,7 +71,34 @@ GAP_PERIODS = 1.5
 """Sampling periods between two samples above which a gap separates them."""
 
 Draw = Callable[[Figure], None]
+UNITS_PER_INCH = 72
 PNG_DOTS_PER_UNIT = 2.0
+COLOR_NAMES = {value: name for name, value in LIGHT.items()}
+NAMED_COLORS = re.compile("|".join(COLOR_NAMES))
+DIGITS_BEYOND_CENTS = re.compile(r"(?<=\.\d\d)\d+")
+STYLE = {
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.labelsize": 11,
+    "axes.labelcolor": LIGHT["muted"],
+    "axes.edgecolor": LIGHT["line"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.limits": (-4, 6),
+    "grid.color": LIGHT["line"],
+    "grid.linewidth": 0.6,
+    "text.color": LIGHT["ink"],
+    "text.parse_math": False,  # a joint's name may hold a $
+    "xtick.bottom": False,  # the grid shows the places; each mark would be one more shape
+    "ytick.left": False,
+    "xtick.color": LIGHT["line"],
+    "ytick.color": LIGHT["line"],
+    "xtick.labelcolor": LIGHT["muted"],
+    "ytick.labelcolor": LIGHT["muted"],
+    "svg.fonttype": "none",
+}
 
 
 class Plot(NamedTuple):
@@ -55,22 +122,42 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
         height: page units.
         draw: function that draws on an empty figure.
     """
-    figure = Figure(width, height)
-    draw(figure)
-    return figure.markup(label)
+    buffer = StringIO()
+    with _page_style(label):
+        _draw_figure(width, height, draw).savefig(buffer, format="svg", transparent=True)
+    body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
+    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: DIGITS_BEYOND_CENTS.sub("", found.group()), body)
+    body = re.sub(r' style="[^"]*"', lambda found: NAMED_COLORS.sub(_color_variable, found.group()), body)
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
+    return head + body
 
 
-def png(width: int, height: int, draw: Callable[[Any], None]) -> bytes:
-    """Draw on an empty figure of matplotlib and return it as PNG on white; arguments as for `svg`."""
-    from matplotlib import rc_context  # noqa: PLC0415 - it takes a second to load, and few pictures are PNG
-    from matplotlib.figure import Figure as PngFigure  # noqa: PLC0415
-
+def png(width: int, height: int, draw: Draw) -> bytes:
+    """Draw a figure and return it as PNG on white; arguments as for `svg`."""
     buffer = BytesIO()
-    with rc_context({"font.size": FONT_SIZE, "text.color": LIGHT["ink"], "text.parse_math": False}):
-        figure = PngFigure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=UNITS_PER_INCH)
-        draw(figure)
-        figure.savefig(buffer, format="png", dpi=PNG_DOTS_PER_UNIT * UNITS_PER_INCH, metadata={"Software": None})
+    with _page_style():
+        _draw_figure(width, height, draw).savefig(
+            buffer, format="png", dpi=PNG_DOTS_PER_UNIT * UNITS_PER_INCH, metadata={"Software": None}
+        )
     return buffer.getvalue()
+
+
+@contextmanager
+def _page_style(label: str = "") -> Iterator[None]:
+    """Draw with the settings of the page; ids in SVG are hashes of the label and the content."""
+    with rc_context():
+        # These settings are validated already; to validate them again takes as long as a small picture.
+        dict.update(cast("dict[str, Any]", rcParams), _page_settings())
+        rcParams["svg.hashsalt"] = label
+        yield
+
+
+@lru_cache(maxsize=1)
+def _page_settings() -> dict[str, Any]:
+    with style.context(["default", STYLE]):
+        return {name: value for name, value in rcParams.copy().items() if name != "backend"}
 
 
 def plot_area(figure: Figure, left: float, bottom: float, right: float = 8, top: float = 8) -> Axes:
@@ -80,18 +167,27 @@ def plot_area(figure: Figure, left: float, bottom: float, right: float = 8, top:
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
-    """Set labels and few ticks."""
-    axes.xaxis.label = x
-    axes.yaxis.label = y
-    axes.xaxis.count = 6
-    axes.yaxis.count = 5
-    if "°" in x:
-        axes.xaxis.steps = DEGREE_STEPS
+    """Set labels and few ticks, with the vertical label at the same distance in all panels."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_label_coords(-44 / (PANEL_WIDTH - 60), 0.5)
 
 
 def spread_indices(count: int, limit: int = MAX_POINTS) -> NDArray:
     """Return at most `limit` indices below `count`, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, limit)).astype(int))
+
+
+def _color_variable(color: re.Match) -> str:
+    return f"var(--{COLOR_NAMES[color.group()]})"
+
+
+def _draw_figure(width: int, height: int, draw: Draw) -> Figure:
+    figure = Figure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=UNITS_PER_INCH)
+    draw(figure)
+    return figure
 
 
 def rows_height(count: int) -> int:
@@ -111,12 +207,11 @@ def row_axes(figure: Figure, names: Sequence[str], quantities: Sequence[str] = (
     shown = [name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…" for name in names]
     labels = [f"{name} {what}" for name, what in zip(shown, quantities, strict=True)] if quantities else shown
     axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
-    axes.yaxis.places = np.arange(len(labels))
-    axes.yaxis.labels = labels
+    axes.set_yticks(np.arange(len(labels)), labels=labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.yaxis.shows_grid = False
-    axes.yaxis.shows_line = False
-    axes.xaxis.count = 4
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     return axes
 
 
@@ -139,14 +234,16 @@ def residual_plot(names: Sequence[str], residual: NDArray, label: str) -> str:
                 "alpha": 0.55,
             }
             axes.plot(residual[some, row], row + offset, "o", **marker)
-        axes.xaxis.label = label
+        axes.set_xlabel(label)
 
     return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)
 
 
 def draw_intervals(axes: Axes, value: NDArray, half: NDArray) -> None:
     """Draw values (rows,) with bars of half widths (rows,); a row of NaN stays empty."""
-    axes.errorbar(value, np.arange(len(value)), xerr=half, markersize=4, color=LIGHT["identified"])
+    bar: dict[str, Any] = {"elinewidth": 1.6, "capsize": 3, "capthick": 1.2}
+    rows = np.arange(len(value))
+    axes.errorbar(value, rows, xerr=half, linestyle="none", marker="o", markersize=4, color=LIGHT["identified"], **bar)
 
 
 def draw_stick(axes: Axes, stick: NDArray, color: str, alpha: float = 1.0, width: float = 3.0) -> None:
@@ -240,27 +337,28 @@ def _prediction_plot(
     are_dwells: bool = False,
 ) -> str:
     """Draw measured and predicted signals (N,) above their difference, as SVG; arguments as for `prediction_panels`."""
-    marks = "o" if are_dwells else ""
+    large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if are_dwells else {}
+    small = large | {"markersize": 2.5}
 
     def draw(figure: Figure) -> None:
         above = plot_area(figure, left=52, bottom=50 + RESIDUAL_HEIGHT)
         below = plot_area(figure, left=52, bottom=40, top=SIGNAL_HEIGHT - 40 - RESIDUAL_HEIGHT)
         below.axhline(0, color=LIGHT["measured"], linewidth=0.8)
         if urdf is not None:
-            above.plot(across, urdf, marks, color=LIGHT["urdf"], linewidth=1.6, markersize=2.5)
-            below.plot(across, measured - urdf, marks, color=LIGHT["urdf"], linewidth=1.4, markersize=2.5)
-        above.plot(across, measured, marks, color=LIGHT["measured"], linewidth=2.0, markersize=4.0)
-        above.plot(across, predicted, marks, color=LIGHT["identified"], linewidth=1.1, markersize=2.5)
-        below.plot(across, measured - predicted, marks, color=LIGHT["identified"], linewidth=1.0, markersize=2.5)
+            above.plot(across, urdf, color=LIGHT["urdf"], linewidth=1.6, **small)
+            below.plot(across, measured - urdf, color=LIGHT["urdf"], linewidth=1.4, **small)
+        above.plot(across, measured, color=LIGHT["measured"], linewidth=2.0, **large)
+        above.plot(across, predicted, color=LIGHT["identified"], linewidth=1.1, **small)
+        below.plot(across, measured - predicted, color=LIGHT["identified"], linewidth=1.0, **small)
         label_axes(above, "", quantity)
-        above.xaxis.shows_labels = False
+        above.tick_params(axis="x", labelbottom=False)
         label_axes(below, "dwell" if are_dwells else "time (s)", "residual")
-        below.yaxis.count = 3
+        below.yaxis.set_major_locator(MaxNLocator(3))
         for axes in (above, below):
             if are_dwells:
-                axes.xaxis.whole = True
+                axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             else:
-                axes.xaxis.margin = 0.0
+                axes.margins(x=0)
 
     return svg(label, PANEL_WIDTH, SIGNAL_HEIGHT, draw)
 
@@ -275,6 +373,6 @@ def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, lab
         axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
         axes.barh(rows + 0.2, np.where(np.isfinite(after), after, 0.0), height=0.36, color=LIGHT["identified"])
         axes.set_xlim(0, 1.05 * largest or 1.0)
-        axes.xaxis.label = label
+        axes.set_xlabel(label)
 
     return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)

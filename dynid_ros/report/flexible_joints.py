@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
@@ -18,8 +19,8 @@ from dynid_ros.identified.validation import Validation
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.axes import LIGHT, Figure
 from dynid_ros.report.drawing import (
+    LIGHT,
     PANEL_WIDTH,
     Plot,
     label_axes,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
@@ -16,8 +18,8 @@ from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.report.axes import LIGHT, Axes, Figure
 from dynid_ros.report.drawing import (
+    LIGHT,
     PANEL_WIDTH,
     ROW_PLOT_WIDTH,
     Plot,
@@ -75,7 +77,7 @@ def _draw_moments(rows: Sequence[tuple[str, str]], chosen: NDArray, unit: str, v
         axes = row_axes(figure, joints, labels)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
         draw_intervals(axes, value[chosen], half[chosen])
-        axes.xaxis.label = f"95 % interval ({unit})" if "%" in unit else f"estimate ({unit})"
+        axes.set_xlabel(f"95 % interval ({unit})" if "%" in unit else f"estimate ({unit})")
 
     return svg(f"Gravity parameters in {unit}", ROW_PLOT_WIDTH, rows_height(len(joints)), draw)
 
@@ -111,7 +113,7 @@ def _draw_rotation(
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
-        axes.fill_between(angle, curve - coulomb, curve + coulomb, color=LIGHT["band"])
+        axes.fill_between(angle, curve - coulomb, curve + coulomb, color=LIGHT["band"], linewidth=0)
         axes.plot(angle, curve, color=LIGHT["identified"], linewidth=1.6)
         for direction, marker, fill in APPROACH_MARKERS:
             chosen = samples.direction[rows, joint] == direction
@@ -144,8 +146,8 @@ def draw_scatter(model: IdentifiedGravity, measured: NDArray, predicted: NDArray
 
 
 def _draw_points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:
-    edge: dict[str, Any] = {"markersize": 4.5, "edge": LIGHT["measured"], "markeredgewidth": 0.9}
-    axes.plot(x, y, marker, fill=LIGHT.get(fill, "none"), **edge)
+    edge: dict[str, Any] = {"markersize": 4.5, "markeredgecolor": LIGHT["measured"], "markeredgewidth": 0.9}
+    axes.plot(x, y, marker, markerfacecolor=LIGHT.get(fill, "none"), **edge)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
@@ -16,8 +17,8 @@ from dynid_ros.identified.identified_file import file_of
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
-from dynid_ros.report.axes import LIGHT, Figure
 from dynid_ros.report.drawing import (
+    LIGHT,
     PANEL_WIDTH,
     ROW_PLOT_WIDTH,
     Plot,
@@ -241,31 +242,31 @@ def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
     def draw(figure: Figure) -> None:
         axes = row_axes(figure, [one.label for one in parameters], right=NUMBERS_WIDTH)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
-        axes.plot(model, rows, "|", markersize=11, color=LIGHT["identified"], markeredgewidth=1.4)
+        axes.plot(model, rows, "|", markersize=11, color=LIGHT["identified"], mew=1.4)
         draw_intervals(axes, value, half)
         hollow: dict[str, Any] = {
             "markersize": 4.5,
-            "fill": LIGHT["paper"],
-            "edge": LIGHT["identified"],
-            "markeredgewidth": 1.1,
+            "mfc": LIGHT["paper"],
+            "mec": LIGHT["identified"],
+            "mew": 1.1,
             "zorder": 3,
         }
         axes.plot(value[is_doubtful], rows[is_doubtful], "o", **hollow)
         for color, chosen in (("urdf", ~is_wrong), ("wrong", is_wrong)):
             diamond: dict[str, Any] = {
                 "markersize": 6.5,
-                "fill": LIGHT[color],
-                "edge": LIGHT["paper"],
-                "markeredgewidth": 0.8,
+                "mfc": LIGHT[color],
+                "mec": LIGHT["paper"],
+                "mew": 0.8,
                 "zorder": 3,
             }
             axes.plot(urdf[chosen], rows[chosen], "D", **diamond)
         for row, one in enumerate(parameters):
             text = plus_minus(one.value, one.half) if one.is_determined else "not determined"
             color = LIGHT["wrong" if one.is_urdf_wrong else "muted"]
-            axes.text(1.03, row, text, within="x", size=10, color=color)
+            axes.text(1.03, row, text, transform=axes.get_yaxis_transform(), va="center", fontsize=10, color=color)
         axes.set_xlim(-AXIS_LIMIT, AXIS_LIMIT)
-        axes.xaxis.places = np.zeros(1)
+        axes.set_xticks([0])
 
     return svg(f"Base parameters of {link}", ROW_PLOT_WIDTH, rows_height(len(parameters)) - 14, draw)
 
@@ -349,12 +350,14 @@ def draw_prior_weights(scores: Mapping[float, float], chosen: float) -> str:
             "linewidth": 1.4,
             "marker": "o",
             "markersize": 5,
-            "fill": LIGHT["paper"],
+            "mfc": LIGHT["paper"],
         }
         axes.plot(weights, error, **line)
         axes.plot(weights[is_chosen], error[is_chosen], "o", markersize=9, color=LIGHT["identified"])
         label_axes(axes, "weight of the URDF", "error ÷ noise")
-        axes.xaxis.is_logarithmic = True
-        axes.xaxis.places = weights[::2] if len(weights) > 5 else weights
+        axes.set_xscale("log")
+        axes.set_xticks(weights[::2] if len(weights) > 5 else weights)
+        axes.set_xticks([], minor=True)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
     return svg("Cross-validated error by weight of the URDF", PANEL_WIDTH, 180, draw)

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from dynid_ros.files.disk_arrays import pick_rows
 from dynid_ros.identification.link_prediction import predict_with
@@ -17,8 +20,7 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill
 from dynid_ros.recording import Recording
-from dynid_ros.report.axes import LIGHT, Figure
-from dynid_ros.report.drawing import Plot, plot_area, split_at_gaps, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, Plot, plot_area, split_at_gaps, spread_indices, svg
 from dynid_ros.report.formats import UNKNOWN_TEXT, JointUnits, brief, counted, joint_units, listed, significant
 from dynid_ros.report.page import Cell, Figures, Section, Table
 from dynid_ros.report.result_page import cell_unit, entries_of, joints_of, with_interval
@@ -175,8 +177,6 @@ def _motion_distance(fitted: Sequence[TorqueComparison], unseen: Sequence[Torque
     spread = known.std(axis=0)
     moving = spread > 0
     some = new[spread_indices(len(new), MAX_DISTANCE_SAMPLES)]
-    from scipy.spatial import cKDTree  # noqa: PLC0415 - it takes long to load, and few reports compare motions
-
     distance, _ = cKDTree(known[:, moving] / spread[moving]).query(some[:, moving] / spread[moving])
     return float(np.median(distance) / np.sqrt(max(int(moving.sum()), 1)))
 
@@ -261,14 +261,14 @@ class ResidualCorrelation:
             axes = plot_area(figure, left=36, bottom=38, top=6)
             low = self.noise - self.band
             high = self.noise + self.band
-            axes.fill_between(self.lag, low, high, color=LIGHT["band"])
+            axes.fill_between(self.lag, low, high, color=LIGHT["band"], linewidth=0)
             axes.axhline(0, color=LIGHT["line"], linewidth=1)
             axes.plot(self.lag, self.values[:, joint], color=LIGHT["identified"], linewidth=1.6)
             axes.set_ylim(-1.05, 1.05)
-            axes.xaxis.margin = 0.0
-            axes.yaxis.places = np.array([-1, 0, 1])
-            axes.xaxis.count = 4
-            axes.xaxis.label = "lag (s)"
+            axes.margins(x=0)
+            axes.set_yticks([-1, 0, 1])
+            axes.xaxis.set_major_locator(MaxNLocator(4))
+            axes.set_xlabel("lag (s)")
 
         return svg(f"Autocorrelation of the residual of {name}", CORRELATION_WIDTH, CORRELATION_HEIGHT, draw)
 
@@ -443,8 +443,8 @@ def _draw_curve(
         marker: dict[str, Any] = {"markersize": 2.2, "markeredgewidth": 0, "color": LIGHT["measured"], "alpha": 0.45}
         axes.plot(velocity[some], torque(velocity[some]) + residual[some], "o", **marker)
         axes.plot(speeds, torque(speeds), color=LIGHT["identified"], linewidth=1.8)
-        axes.xaxis.label = f"velocity ({unit.velocity})"
-        axes.xaxis.count = 4
-        axes.yaxis.count = 4
+        axes.set_xlabel(f"velocity ({unit.velocity})")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(4))
 
     return svg(f"Friction of {joint} over its velocity", CURVE_WIDTH, CURVE_HEIGHT, draw)

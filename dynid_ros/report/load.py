@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
@@ -20,8 +22,7 @@ from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
 from dynid_ros.identified.identified_file import dof_of, file_of, mapping
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC, central_moments
-from dynid_ros.report.axes import LIGHT, Axes, Figure
-from dynid_ros.report.drawing import Plot, plot_area, prediction_panels, rows_to_plot, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, Plot, plot_area, prediction_panels, rows_to_plot, spread_indices, svg
 from dynid_ros.report.formats import (
     UNKNOWN_TEXT,
     as_fine_as,
@@ -82,7 +83,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
 
         def draw(figure: Figure, plane: NDArray = plane) -> None:
             axes = plot_area(figure, left=52, bottom=42)
-            axes.set_aspect("equal")
+            axes.set_aspect("equal", adjustable="box")
             for k, towards in enumerate(plane):
                 ends = 1e3 * (middle[towards] + half * np.array([-1, 1]))
                 (axes.set_xlim, axes.set_ylim)[k](*ends)
@@ -94,8 +95,8 @@ def load_views(result: LoadResult) -> dict[str, str]:
                 axes.plot(*_outline(centre[plane], shape[square]), color=LIGHT["identified"], linewidth=1.8)
             axes.fill(*_outline(centre[plane], region**2 * spread[square]), color=LIGHT["uncompensated"], alpha=0.35)
             axes.plot(*(1e3 * centre[plane]), color=LIGHT["uncompensated"], marker="o", markersize=4.5)
-            axes.xaxis.label = f"{'xyz'[plane[0]]} (mm)"
-            axes.yaxis.label = f"{'xyz'[plane[1]]} (mm)"
+            axes.set_xlabel(f"{'xyz'[plane[0]]} (mm)")
+            axes.set_ylabel(f"{'xyz'[plane[1]]} (mm)")
 
         views[name] = svg(f"Load seen {name} of {result.frame}", VIEW_SIZE, VIEW_SIZE, draw)
     return views
@@ -103,9 +104,10 @@ def load_views(result: LoadResult) -> dict[str, str]:
 
 def _draw_frame(axes: Axes, length: float, plane: NDArray) -> None:
     """Draw the origin and the two axes (2,) of the frame in the plane of the view."""
+    arrow = {"arrowstyle": "->", "color": LIGHT["measured"], "linewidth": 1.4}
     for (x, y), label in zip(((length, 0.0), (0.0, length)), plane, strict=True):
-        axes.arrow(x, y, color=LIGHT["measured"], linewidth=1.4)
-        axes.text(1.12 * x, 1.12 * y, "xyz"[label], anchor="middle", color=LIGHT["muted"])
+        axes.annotate("", (x, y), (0, 0), arrowprops=arrow)
+        axes.annotate("xyz"[label], (1.12 * x, 1.12 * y), ha="center", va="center", color=LIGHT["muted"])
     axes.plot(0, 0, color=LIGHT["measured"], marker="o", markersize=4)
 
 

@@ -8,12 +8,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
 from dynid_ros.model import RobotModel
-from dynid_ros.report.axes import LIGHT, Axes, Figure
-from dynid_ros.report.drawing import PANEL_WIDTH, Plot, draw_stick, label_axes, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, Plot, draw_stick, label_axes, plot_area, spread_indices, svg
 from dynid_ros.report.formats import joint_units, significant
 from dynid_ros.report.page import Table
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
@@ -233,10 +236,10 @@ def _draw_joint(use: MotionUse, joint: int, name: str, some: NDArray) -> str:
             _draw_strip(axes, strip, use.time[some])
             is_last = row == len(strips) - 1
             label_axes(axes, "time (s)" if is_last else "", strip.label)
-            axes.yaxis.label_size = 10
-            axes.yaxis.count = 3
+            axes.yaxis.label.set_fontsize(10)
+            axes.yaxis.set_major_locator(MaxNLocator(3))
             if not is_last:
-                axes.xaxis.shows_labels = False
+                axes.tick_params(axis="x", labelbottom=False)
 
     return svg(f"Motion of {name} within its limits", PANEL_WIDTH, height, draw)
 
@@ -245,15 +248,15 @@ def _draw_strip(axes: Axes, strip: _Strip, time: NDArray) -> None:
     """Draw the curve between its limits as dashed lines, with a margin beyond both."""
     bounds = [bound for bound in (strip.lower, strip.upper) if np.isfinite(bound)]
     for bound in bounds:
-        axes.axhline(bound, color=LIGHT["wrong"], linewidth=1.0, dashes="4 2")
+        axes.axhline(bound, color=LIGHT["wrong"], linewidth=1.0, linestyle=(0, (4, 2)))
     axes.plot(time, strip.values, color=LIGHT["identified"], linewidth=1.3)
     if bounds:
         low = min(*bounds, strip.values.min())
         high = max(*bounds, strip.values.max())
         axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
     else:
-        axes.text(0.98, 0.85, "no limit", within="xy", anchor="end", size=9, color=LIGHT["muted"])
-    axes.xaxis.margin = 0.0
+        axes.text(0.98, 0.9, "no limit", transform=axes.transAxes, ha="right", va="top", size=9, color=LIGHT["muted"])
+    axes.margins(x=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,27 +319,27 @@ class PathViews:
             across, upward = self.centre[pair]
             axes.set_xlim(across - self.half, across + self.half)
             axes.set_ylim(upward - self.half, upward + self.half)
-            axes.set_aspect("equal")
+            axes.set_aspect("equal", adjustable="box")
             self._draw_surroundings(axes, pair)
             for stick in self.sticks:
                 draw_stick(axes, stick[:, pair], LIGHT["measured"], alpha=0.3, width=2.5)
             axes.plot(*self.tip[:, pair].T, color=LIGHT["identified"], linewidth=1.3)
             axes.plot(*self.tip[0, pair], color=LIGHT["truth"], marker="o", markersize=6, markeredgewidth=0)
-            axes.xaxis.label = f"{_axis_name(self.frame[pair[0]])} (m)"
-            axes.yaxis.label = f"{_axis_name(self.frame[pair[1]])} (m)"
+            axes.set_xlabel(f"{_axis_name(self.frame[pair[0]])} (m)")
+            axes.set_ylabel(f"{_axis_name(self.frame[pair[1]])} (m)")
 
         return svg(title, VIEW_SIZE, VIEW_SIZE, draw)
 
     def _draw_surroundings(self, axes: Axes, pair: list[int]) -> None:
         if 2 in pair and np.isfinite(self.floor):
-            bottom = axes.yaxis.range()[0]
-            axes.axhspan(bottom, max(self.floor, bottom), color=LIGHT["line"], alpha=0.6)
+            bottom = axes.get_ylim()[0]
+            axes.axhspan(bottom, max(self.floor, bottom), color=LIGHT["line"], alpha=0.6, linewidth=0)
             axes.axhline(self.floor, color=LIGHT["measured"], linewidth=1.2)
         if self.walls is not None:
-            axes.fill(*_outline(self.walls[:, pair]).T, edge=LIGHT["wrong"], dashes="4 2")
+            axes.add_patch(Polygon(_outline(self.walls[:, pair]), fill=False, color=LIGHT["wrong"], linestyle="--"))
         for corners in self.boxes.values():
             outline = _outline(corners[:, pair])
-            axes.fill(*outline.T, color=LIGHT["urdf"], edge=LIGHT["wrong"], alpha=0.7)
+            axes.add_patch(Polygon(outline, facecolor=LIGHT["urdf"], edgecolor=LIGHT["wrong"], alpha=0.7))
 
 
 def _upright_frame(up: NDArray) -> NDArray:
@@ -373,15 +376,15 @@ def draw_distances(time: NDArray, approaches: Sequence[Approach]) -> str:
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=56, bottom=42)
-        axes.axhline(0, color=LIGHT["wrong"], linewidth=1.2, dashes="4 2")
+        axes.axhline(0, color=LIGHT["wrong"], linewidth=1.2, linestyle=(0, (4, 2)))
         for approach, color in zip(approaches, DISTANCE_COLORS, strict=False):
             rows = np.union1d(some, [np.argmin(approach.course)])
             axes.plot(time[rows], 1000 * approach.course[rows], color=LIGHT[color], linewidth=1.4)
             axes.plot(approach.time, 1000 * approach.margin, color=LIGHT[color], marker="o", markersize=5)
-        axes.xaxis.label = "time (s)"
-        axes.yaxis.label = "distance − clearance (mm)"
-        axes.xaxis.margin = 0.0
-        top = min(axes.yaxis.range()[1], MAX_DISTANCE_MM)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel("distance − clearance (mm)")
+        axes.margins(x=0)
+        top = min(axes.get_ylim()[1], MAX_DISTANCE_MM)
         axes.set_ylim(1000 * min(0.0, *(approach.margin for approach in approaches)) - 0.03 * top, top)
 
     return svg("Distances of the links minus the clearance", DISTANCE_WIDTH, PLOT_HEIGHT, draw)
@@ -397,13 +400,12 @@ def draw_singular_values(singular_values: NDArray) -> str:
         axes = plot_area(figure, left=56, bottom=42)
         axes.vlines(order[shown], 0.5 * values[shown].min(), values[shown], color=LIGHT["band"], linewidth=2.5)
         axes.plot(order[shown], values[shown], "o", color=LIGHT["identified"], markersize=4.5)
-        axes.yaxis.is_logarithmic = True
+        _set_log_scale(axes)
         axes.set_ylim(0.5 * values[shown].min(), 2.0 * values.max())
         axes.set_xlim(0, len(values) + 1)
-        axes.xaxis.count = 8
-        axes.xaxis.whole = True
-        axes.xaxis.label = "number"
-        axes.yaxis.label = "singular value"
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set_xlabel("number")
+        axes.set_ylabel("singular value")
 
     return svg("Singular values of the regressor", HALF_WIDTH, PLOT_HEIGHT, draw)
 
@@ -418,9 +420,17 @@ def draw_search(history: Sequence[tuple[float, float]], criterion: str) -> str:
         axes.step([*time, end], [*value, value[-1]], where="post", color=LIGHT["identified"], linewidth=1.6)
         axes.plot(time, value, "o", color=LIGHT["identified"], markersize=4.5)
         if value.min() > 0 and value.max() > 3 * value.min():
-            axes.yaxis.is_logarithmic = True
+            _set_log_scale(axes)
         axes.set_xlim(0, end)
-        axes.xaxis.label = "time of the search (s)"
-        axes.yaxis.label = criterion
+        axes.set_xlabel("time of the search (s)")
+        axes.set_ylabel(criterion)
 
     return svg("Best motion so far over the time of the search", HALF_WIDTH, PLOT_HEIGHT, draw)
+
+
+def _set_log_scale(axes: Axes) -> None:
+    """Set a logarithmic scale with plain numbers: mathematical text is not parsed in these figures."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

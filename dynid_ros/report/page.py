@@ -16,8 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dynid_ros import __version__
 from dynid_ros.estimation.estimate import ILL_CONDITIONED, WELL_CONDITIONED
 from dynid_ros.files import write_atomically
-from dynid_ros.report.axes import DARK, LIGHT
-from dynid_ros.report.drawing import Plot
+from dynid_ros.report.drawing import DARK, LIGHT, Plot
 from dynid_ros.report.formats import counted, significant, unbroken
 
 

@@ -13,7 +13,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.files import atomic_file
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.axes import LIGHT
+from dynid_ros.report.drawing import LIGHT
 
 POSE_RATE_HZ = 30.0
 """Poses of the arm per second; curves have every sample."""

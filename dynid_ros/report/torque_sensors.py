@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 from dynid_ros.identified.validation import Validation
-from dynid_ros.report.axes import LIGHT, Figure
-from dynid_ros.report.drawing import PANEL_WIDTH, Plot, label_axes, plot_area, residual_plot, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, Plot, label_axes, plot_area, residual_plot, spread_indices, svg
 from dynid_ros.report.formats import JointUnits, counted, joint_units, listed, percent, significant
 from dynid_ros.report.page import Bullets, Condition, Figures, Section, Tile
 from dynid_ros.report.result_page import (
@@ -139,9 +139,9 @@ def draw_readings(result: TorqueSensorResult, joint: int, unit: JointUnits) -> s
             rows = rows[spread_indices(len(rows))] if len(rows) else rows
             marker: dict[str, Any] = {
                 "markersize": 4,
-                "fill": fill,
-                "edge": LIGHT["identified"],
-                "markeredgewidth": 0.8,
+                "mfc": fill,
+                "mec": LIGHT["identified"],
+                "mew": 0.8,
                 "alpha": 0.8,
             }
             axes.plot(torque[rows], reading[rows], "o", **marker)

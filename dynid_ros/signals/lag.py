@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.spectra import correlate
 
 SMALLEST_POWER = np.finfo(float).tiny
@@ -138,8 +139,6 @@ def time_lag(reference: ArrayLike, signal: ArrayLike, rate: float, longest: floa
 
     def misfit(lag: float) -> float:
         return _misfit(_correlation(spline(rows - lag), target))
-
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - it takes long to load, and few look for a lag
 
     lag = float(minimize_scalar(misfit, bounds=(whole - 1, whole + 1), method="bounded", options={"xatol": 1e-6}).x)
     copies = compare(spline(rows - lag), spline(rows - lag, 1), target, np.ones((len(rows), 1)))

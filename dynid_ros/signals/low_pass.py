@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import correlate1d
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, column_ranges, map_blocks, new_array, read_column, row_blocks
@@ -451,9 +452,7 @@ def local_derivative(values: NDArray, length: int, degree: int, order: int, step
     """
     weights = derivative_matrix(length, degree, order, step)
     half = length // 2
-    columns = values.reshape(len(values), -1).T
-    inner = np.transpose([np.convolve(column, weights[half][::-1], mode="same") for column in columns])
-    derivative = inner.reshape(values.shape)
+    derivative = correlate1d(values, weights[half], axis=0)
     derivative[:half] = np.tensordot(weights[:half], values[:length], 1)
     derivative[len(values) - half :] = np.tensordot(weights[half + 1 :], values[-length:], 1)
     return derivative

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 from scipy.linalg import lstsq, qr
+from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.spectra import correlate
 
 
@@ -140,8 +141,6 @@ def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: 
     grid = grid[grid > 0]
     best = grid[np.argmin([unexplained(frequency) for frequency in grid])]
     bounds = (best - valley, best + valley)
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - it takes long to load, and few motions are periodic
-
     return float(minimize_scalar(unexplained, bounds=bounds, method="bounded", options={"xatol": 1e-9 * best}).x)
 
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, row_blocks, take_rows
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
 from dynid_ros.signals.steady_clock import (
     acceleration_noise,

@@ -6,6 +6,7 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 from dynid_ros.files.disk_arrays import release_pages
 
@@ -63,17 +64,10 @@ def apply_gain(values: NDArray, gain: Callable[[NDArray], NDArray], settling: in
         settling: number of samples after which the impulse response has decayed to rounding. Where it is much longer
             than the values, they are taken as periodic: all of them depend on what was before them.
     """
-    size = fast_length(len(values) + min(settling, MAX_SETTLING_RATIO * len(values)))
-    spectrum = np.fft.rfft(values, size, axis=0)
+    size = next_fast_len(len(values) + min(settling, MAX_SETTLING_RATIO * len(values)), real=True)
+    spectrum = rfft(values, size, axis=0)
     spectrum *= gain(np.fft.rfftfreq(size)).reshape(-1, *[1] * (values.ndim - 1))
-    return np.fft.irfft(spectrum, size, axis=0)[: len(values)]
-
-
-@lru_cache(maxsize=64)
-def fast_length(length: int) -> int:
-    """Return the smallest product of powers of 2, 3 and 5 that is not below a length; transforms of it are fast."""
-    odd = [3**i * 5**j for i in range(length.bit_length()) for j in range(length.bit_length() // 2 + 1)]
-    return min(factor << (-(-length // factor) - 1).bit_length() for factor in odd)
+    return irfft(spectrum, size, axis=0)[: len(values)]
 
 
 def power_density(values: NDArray, rate: float, window: NDArray, degree: int = 1) -> tuple[NDArray, NDArray]:
@@ -109,17 +103,6 @@ def correlate(first: NDArray, second: NDArray) -> NDArray:
     length = len(first) + len(second) - 1
     size = 1 << (length - 1).bit_length()
     return np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second[::-1], size), size)[:length]
-
-
-def moving_maximum(values: NDArray, width: int) -> NDArray:
-    """Return the largest of `width` values about each of (N, …), an odd number; near the ends of fewer."""
-    margin = width // 2
-    largest = np.pad(values, [(margin, margin), *[(0, 0)] * (values.ndim - 1)], mode="edge")
-    covered = 1
-    while 2 * covered <= width:
-        largest = np.maximum(largest[:-covered], largest[covered:])
-        covered *= 2
-    return np.maximum(largest[: len(values)], largest[width - covered :][: len(values)])
 
 
 def peaks(values: NDArray) -> NDArray:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from dynid_ros.files.disk_arrays import new_array, row_blocks
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
 
 MIN_NOISE_SAMPLES = 50

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
@@ -14,7 +15,6 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import PoseSeries
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.simulation.truth import ArmTruth
 
 N_WRENCH_AXES = 6

@@ -11,7 +11,7 @@ from paper_arms import (
     mit_arm,
     mit_motion,
 )
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import nnls
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped, solve_nonnegative
@@ -254,15 +254,3 @@ def test_nonnegative_solutions_are_those_of_lawson_and_hanson(start):
     for problem, x in zip(zip(matrix, values, strict=True), found, strict=True):
         np.testing.assert_allclose(x, nnls(*problem)[0], rtol=1e-8, atol=1e-12)
     assert 0.2 < np.mean(found > 0) < 0.8
-
-
-def test_coefficients_without_a_bound_may_be_negative():
-    rng = np.random.default_rng(4)
-    matrix = rng.normal(size=(30, 8))
-    values = matrix @ [1.0, -1.0, 2.0, -2.0, 0.1, -3.0, 3.0, -1.0] + rng.normal(size=30)
-    bounded = np.arange(8) < 5
-    expected = lsq_linear(matrix, values, (np.where(bounded, 0.0, -np.inf), np.inf), method="bvls").x
-    found = solve_nonnegative(matrix.T @ matrix, matrix.T @ values, bounded=bounded)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    assert found[bounded].min() == 0.0 > found[~bounded].min()
-    assert solve_nonnegative(np.zeros((2, 0, 0)), np.zeros((2, 0))).shape == (2, 0)

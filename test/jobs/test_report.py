@@ -9,6 +9,7 @@ import pytest
 from command_line import URDF, run
 from gravity_experiment import planned_recording
 from html_page import HOSTILE, Page, assert_self_contained
+from pictures import unrendered
 from test_cli_links import planar_recording
 
 from dynid_ros.commands.report import write_document_report
@@ -72,6 +73,7 @@ def test_with_a_recording_it_says_how_well_it_predicts(folder, model, capsys):
     assert percent(np.max(validation.relative_rms)) in found.text
 
 
+@unrendered()
 def test_gravity_alone_and_with_its_recording(folder, capsys):
     rests = folder / "rests.npz"
     planned_recording().write_npz(rests)

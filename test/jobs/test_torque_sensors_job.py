@@ -9,6 +9,7 @@ import torque_sensor_bench as bench
 import yaml
 from command_line import run
 from html_page import Page, assert_self_contained, assert_themed
+from pictures import unrendered
 
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.files.bounded import share_path
@@ -109,6 +110,7 @@ def test_report_of_what_is_not_decided(tmp_path):
 
 
 @pytest.mark.slow
+@unrendered()
 def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys):
     code, _, _ = run(
         capsys,

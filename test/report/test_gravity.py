@@ -4,9 +4,11 @@ import re
 from copy import deepcopy
 from dataclasses import replace
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from html_page import HOSTILE, Page
+from pictures import unrendered
 from scipy.stats import t
 
 from dynid_ros.errors import IdentifiedFileError
@@ -22,7 +24,8 @@ def fixture_write_page(tmp_path):
         path = write_gravity_report(tmp_path / "new" / "report.html", robot, document, samples)
         return Page(path.read_text(encoding="utf-8"))
 
-    return write_page
+    with unrendered():
+        yield write_page
 
 
 @pytest.fixture(name="markup", scope="module")
@@ -179,6 +182,13 @@ def test_malformed_document(tmp_path, robot, document, samples, change, words):
     with pytest.raises(IdentifiedFileError, match=words):
         write_gravity_report(tmp_path / "report.html", robot, document, samples)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_matplotlib_settings_stay_unchanged(tmp_path, robot, document, samples):
+    mpl.rcParams["lines.linewidth"] = 3.25
+    before = dict(mpl.rcParams)
+    write_gravity_report(tmp_path / "r.html", robot, document, samples)
+    assert dict(mpl.rcParams) == before
 
 
 def predict(model, samples):

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib import rc_context, rcParams
 from scipy.signal import lfilter
 
-from dynid_ros.report.drawing import split_at_gaps
+from dynid_ros.report.drawing import before_after_plot, split_at_gaps
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
 from dynid_ros.signals import LowPass, Motion
 
@@ -97,3 +98,11 @@ def test_noise_autocorrelation_covers_all_lags_at_10_khz():
     fast = replace(compare_with_zero(error, 0.02 * np.arange(1200)), rate=10_000.0)
     correlation = ResidualCorrelation.from_comparisons(CUTOFF, [fast])
     assert len(correlation.noise) == len(correlation.values) == len(correlation.lag)
+
+
+def test_plots_ignore_and_keep_the_callers_matplotlib_settings():
+    values = np.array([1.0, 2.0])
+    with rc_context({"font.size": 17.0}):
+        picture = before_after_plot(["a", "b"], values, values, "torque (N m)")
+        assert rcParams["font.size"] == 17.0
+    assert before_after_plot(["a", "b"], values, values, "torque (N m)") == picture

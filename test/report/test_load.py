@@ -9,6 +9,7 @@ import pytest
 import weighed_loads
 import wrench_experiments
 from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+from pictures import unrendered
 
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.load.driver_settings import driver_settings
@@ -31,6 +32,11 @@ def identify_load(recording=EXPERIMENT.loaded, **settings):
     identification = LoadIdentification(ROBOT, weighed_loads.arm().known_arm, **settings)
     result = identification.fit(recording)
     return result, collect_evidence(identification, result, [recording])
+
+
+@unrendered()
+def write_page_without_plots(folder, result, evidence):
+    return write_page(folder, result, evidence)
 
 
 def write_page(folder, result, evidence, drivers=None):
@@ -103,7 +109,7 @@ def test_undetermined_inertia_is_reported_as_such(moving, page):
 
 
 def test_dwells_determine_no_inertia(tmp_path):
-    page = write_page(tmp_path, *identify_load(weighed_loads.resting(), motion="static"))
+    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.resting(), motion="static"))
     assert "Its inertia is not known" in page.text
     assert "Each point is a dwell." in page.text
     assert "Principal" not in page.text
@@ -120,7 +126,7 @@ def test_views_need_both_coordinates_of_the_center(moving, unknown, views):
 
 def test_no_load_is_reported_without_driver_settings(tmp_path):
     result, evidence = identify_load(weighed_loads.experiment(1).unloaded)
-    page = write_page(tmp_path, result, evidence)
+    page = write_page_without_plots(tmp_path, result, evidence)
     assert "No load is measured at tool" in page.text
     assert "there is no load that a driver could be given" in page.text
     assert load_views(result) == {}
@@ -128,7 +134,7 @@ def test_no_load_is_reported_without_driver_settings(tmp_path):
 
 
 def test_undetermined_mass_is_reported_without_number(tmp_path):
-    page = write_page(tmp_path, *identify_load(weighed_loads.resting(turning=(0,)), motion="static"))
+    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.resting(turning=(0,)), motion="static"))
     assert "do not determine the mass of the load" in page.text
     assert "nan" not in page.text
 

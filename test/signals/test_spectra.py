@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import fft, signal
+from scipy import signal
 
 from dynid_ros.signals import spectra as own
 
@@ -65,19 +65,3 @@ def test_fourier_sums_are_those_of_the_definition(samples, frequencies):
     found = own.FourierSums(phases, frequencies)
     np.testing.assert_allclose(found.sums(values), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(found.sums(values[:, 0]), expected[:, 0], rtol=0, atol=1e-10 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("width", [1, 3, 5, 17, 25])
-def test_moving_maximum_is_that_of_all_values_nearby(width):
-    values = np.random.default_rng(width).normal(size=(40, 2))
-    half = width // 2
-    expected = [values[max(0, k - half) : k + half + 1].max(axis=0) for k in range(len(values))]
-    np.testing.assert_array_equal(own.moving_maximum(values, width), expected)
-    assert own.moving_maximum(values > 0.0, width).dtype == bool
-
-
-def test_fast_lengths_are_those_of_scipy():
-    lengths = [1, 2, 7, 11, 97, 1021, 3375, 60013, 3_600_001]
-    assert [own.fast_length(length) for length in lengths] == [
-        fft.next_fast_len(length, real=True) for length in lengths
-    ]

@@ -86,7 +86,7 @@ def predict_run(
     measured = np.full_like(position, np.nan)
     for i in range(run.n_joints):
         if (spline := run.link_spline(i, clock)) is not None:
-            inside = (run.time >= spline.knots[0]) & (run.time <= spline.knots[-1])
+            inside = (run.time >= spline.x[0]) & (run.time <= spline.x[-1])
             measured[inside, i] = spline(run.time[inside]) - zero[i]
     return FlexiblePrediction(
         time=run.time,

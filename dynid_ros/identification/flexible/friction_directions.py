@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dynid_ros.signals.cubic_spline import CubicSpline
+from scipy.interpolate import CubicSpline
 
 MIN_VELOCITY = 1e-9
 """Largest velocity of a sticking joint due to rounding, rad/s or m/s."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.ndimage import median_filter, uniform_filter1d
 
 from dynid_ros.errors import IdentificationError, RecordingError
@@ -13,7 +14,6 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED
 from dynid_ros.recording.uniform_motion import joint_motions, resample_channels
 from dynid_ros.signals import LowPass, Motion, choose_cutoff
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.periodic import FourierSeries, base_frequency
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, power_density, squared_hann
 

@@ -214,7 +214,7 @@ def link_motion(run: Run, low_pass: LowPass) -> Motion:
         spline = run.link_spline(i)
         if spline is None:
             raise IdentificationError(f"{run.source}: joint number {i + 1} has no link positions")
-        inside = np.clip(run.time, spline.knots[0], spline.knots[-1])
+        inside = np.clip(run.time, spline.x[0], spline.x[-1])
         position[:, i] = run.motor.position[:, i] + (
             spline(inside) - np.interp(inside, run.time, run.motor.position[:, i])
         )

@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.stats import chi2
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
@@ -36,7 +37,6 @@ from dynid_ros.identification.flexible.torsion_terms import (
 from dynid_ros.identified.flexible_joints import SavedTorsion, read_torsion
 from dynid_ros.identified.identified_file import as_number, file_of
 from dynid_ros.recording import Recording
-from dynid_ros.signals.cubic_spline import CubicSpline
 
 MDEG = float(np.rad2deg(1e3))
 """Factor from rad to mdeg."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import IdentificationError, RecordingError
@@ -21,7 +22,6 @@ from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion
-from dynid_ros.signals.spectra import fast_length
 
 # Errors of an encoder's lines: torsion that repeats with the joint's angle, many times per turn.
 
@@ -96,7 +96,7 @@ def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ri
     """Return the ripple of the largest amplitude between two frequencies, by a periodogram over the angle."""
     width = 0.5 / limits[1]
     sums = np.bincount(((angle - angle.min()) / width).astype(int), rest)
-    length = fast_length(OVERSAMPLED * len(sums))
+    length = next_fast_len(OVERSAMPLED * len(sums), real=True)
     frequencies = 2 * np.pi * np.fft.rfftfreq(length, width)
     power = np.where((frequencies > limits[0]) & (frequencies < limits[1]), np.abs(np.fft.rfft(sums, length)), 0.0)
     peak = frequencies[np.argmax(power)]

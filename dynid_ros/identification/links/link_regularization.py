@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 
 from dynid_ros.estimation.cross_validation import ROUNDING_LOSS, Fold, folds
-from dynid_ros.estimation.least_squares import solve_nonnegative
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose, half_inverse
 from dynid_ros.identification.physical_consistency import ConsistentFit, ConsistentProblem, solve_together
@@ -106,11 +106,8 @@ class FullProblem:
         scale = column_norms(own)
         found = np.linalg.lstsq(own / scale, rest, rcond=None)[0]
         if np.any(found[self._nonnegative] < 0):
-            scaled = own / scale
-            bounded = solve_nonnegative(scaled.T @ scaled, scaled.T @ rest, bounded=self._nonnegative)
-            free = ~self._nonnegative | (bounded > 0)
-            found = np.zeros(len(scale))
-            found[free] = np.linalg.lstsq(scaled[:, free], rest, rcond=None)[0]
+            lower = np.where(self._nonnegative, 0.0, -np.inf)
+            found = lsq_linear(own / scale, rest, (lower, np.inf), method="bvls").x
         return np.concatenate([links, found / scale])
 
     def nearest(self, unknowns: NDArray) -> NDArray:

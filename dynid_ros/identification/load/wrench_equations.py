@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError, RecordingError
@@ -34,7 +35,6 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals, row_times
 from dynid_ros.signals import LowPass, Segment, central_differences, resample, sample_times, stale_rows, time_lag
-from dynid_ros.signals.cubic_spline import CubicSpline
 from dynid_ros.signals.low_pass import Motion
 
 # Readings of a wrist sensor at the times of the joints' samples.

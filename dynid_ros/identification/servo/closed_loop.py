@@ -18,13 +18,13 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import N_TIME_BLOCKS
 from dynid_ros.estimation.least_squares import minimize, search
 from dynid_ros.identification.servo.servo_runs import ServoRun
 from dynid_ros.model.arrays import blocks
-from dynid_ros.signals.cubic_spline import CubicSpline
 
 DELAY = "delay"
 VISCOUS = "viscous"
