@@ -171,10 +171,11 @@ class TorqueEquations:
 
     def arranged(self, channels: ArrayLike, signs: ArrayLike) -> TorqueEquations:
         """Return the same equations with torque channel `channels[j]` times `signs[j]` as the torque of joint j."""
+        order = np.asarray(channels)
         other = copy(self)
-        other.right = self.right[:, channels] * np.asarray(signs)[:, None]
-        other.square = self.square[:, channels]
-        other.size = self.size[channels]
+        other.right = self.right[:, order] * np.asarray(signs)[:, None]
+        other.square = self.square[:, order]
+        other.size = self.size[order]
         return other
 
     def _set_torque(self, torque: NDArray) -> None:
