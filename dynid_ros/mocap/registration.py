@@ -1,4 +1,8 @@
-"""Registration of camera and arm: pose of the camera and places of the markers, from motors and markers together."""
+"""Registration of camera and arm: pose of the camera and places of the markers, from motors and markers together.
+
+The place of a marker is its position in the frame of its link. The stray of a marker is the distance of its place in
+one frame from its median place.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,8 @@ from dynid_ros.mocap.marker_set import BASE, MarkerSet, link_frames, require_eno
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
-# Faults of the coordinates: markers at rest, mirrored, in millimetres.
-
-
 MAX_REST_MOVEMENT_M = 2e-3
-"""Movement of a link's markers, m, below which they are at rest."""
+"""Movement of a link's markers, m, below which they count as resting."""
 
 MIN_FRAME_MOVEMENT = 0.02
 """Movement of a link's frame, m and rad, above which its markers must move."""
@@ -29,11 +30,30 @@ MAX_STRAY_M = 5e-3
 """Median stray of a coordinate, m, above which other conventions are tried."""
 
 OTHER_CONVENTION_RATIO = 0.2
-"""Stray with another convention, in parts of that with the given one, below which the given one is wrong."""
+"""Ratio of the stray in another convention to the stray in the given one, below which the given one is wrong."""
+
+MAX_FRAMES = 400
+"""Largest number of frames that are used, at regular distances in the record."""
+
+MAX_ITERATIONS = 30
+CONVERGENCE_STEP = 3e-6
+"""Largest step, rad or m, of a fit that has converged."""
+
+MAX_DEFLECTION_STRAY_M = 0.05
+"""Largest stray of a coordinate, m, that deflections may cause."""
+
+MAX_DEFLECTION = 0.1
+"""Largest plausible deflection, rad or m."""
+
+MIN_USED_SHARE = 0.5
+"""Smallest fraction of a marker's positions that must fit its link."""
+
+
+# Faults of the coordinates: markers at rest, mirrored, in millimetres.
 
 
 def require_moving(seen: SeenOnLinks) -> None:
-    """Refuse an arm at rest, and markers at rest on a moving link."""
+    """Raise a `MocapError` if the arm rests, or if markers rest on a moving link."""
     frames = link_frames(seen.robot, seen.motor)
     travel = np.maximum(np.std(frames.origin, axis=0).max(axis=1), np.std(frames.rotation, axis=0).max(axis=(1, 2)))
     links = sorted(set(seen.markers.links[seen.markers.links >= 0]))
@@ -55,7 +75,7 @@ def require_moving(seen: SeenOnLinks) -> None:
 
 
 def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
-    """Refuse markers that fit only in another unit or after a reflection.
+    """Raise a `MocapError` if the markers fit only in another unit or after a reflection.
 
     Args:
         seen: Markers and motors.
@@ -71,10 +91,10 @@ def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
             metres, mirrored=True
         )[2],
     }
-    words, best = min(trials.items(), key=lambda item: item[1])
+    fault, best = min(trials.items(), key=lambda item: item[1])
     if best < OTHER_CONVENTION_RATIO * misfit:
         raise MocapError(
-            f"the marker coordinates {words}; then markers stray {1000 * best:.1f} mm on their links, and as they are "
+            f"the marker coordinates {fault}; then markers stray {1000 * best:.1f} mm on their links, and as they are "
             f"{1000 * misfit:.0f} mm"
         )
 
@@ -86,22 +106,23 @@ def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
 class Registration:
     """Pose of a camera before an arm, and places of the markers.
 
-    Deflections that all poses have in common (an arm that hangs forward sags forward) move the camera or the markers:
-    no camera can distinguish them. Deflections that change between poses are fitted if the joints may give way. If
-    motors stand in for links, as with stiff joints, deflections are part of the residual and of the standard errors.
+    Deflections that all poses have in common shift the estimated camera or markers: an arm that always reaches forward
+    sags forward, and no camera can distinguish that. Deflections that change between poses are fitted if the joints may
+    give way. With stiff joints, deflections are part of the residual and of the standard errors.
 
     Attributes:
         markers: Markers with their places; NaN for markers that do not fit their link.
         camera: Pose (4, 4) of the base in the camera frame, m.
-        offsets: Offsets (n,) of the motor positions, rad or m; zero where not requested or not estimable.
-        camera_errors: Standard errors (6,) of rotation about the base's axes, rad, and shift along them, m.
+        offsets: Offsets (n,) that are added to the motor positions, rad or m; zero where not requested or not
+            estimable.
+        camera_errors: Standard errors (6,) of rotation about the base's axes, rad, and of shift along them, m.
         place_errors: Standard errors (P, 3) of the places, m.
         offset_errors: Standard errors (n,) of the offsets, rad or m; NaN where the offset was not estimated.
         deflection: Typical deflections (n,) of the joints, rad or m; None for stiff joints.
-        noise: Standard deviation of a coordinate, m, by markers and by deflections of stiff joints.
+        noise: Standard deviation of a coordinate, m, due to markers and to deflections that are not fitted.
         residual_rms: RMS lengths (P,) of the markers' residuals without outliers, m.
-        used: Shares (P,) of the markers' positions that are no outliers.
-        undecided: Sentences on undetermined directions, on which link angles do not depend.
+        used: Fractions (P,) of the markers' positions that are no outliers.
+        undecided: Sentences on undetermined directions of the pose; link angles do not depend on them.
         remarks: Sentences on markers that do not fit.
     """
 
@@ -139,21 +160,6 @@ def _numbers(values: NDArray, digits: int) -> str:
     return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
-MAX_FRAMES = 400
-"""Largest number of frames that are used, spread over the record."""
-
-MAX_ITERATIONS = 30
-CONVERGENCE_STEP = 3e-6
-MAX_DEFLECTION_STRAY_M = 0.05
-"""Largest stray of a coordinate, m, by deflections."""
-
-MAX_DEFLECTION = 0.1
-"""Largest plausible deflection, rad or m."""
-
-MIN_USED_SHARE = 0.5
-"""Smallest share of a marker's positions that must fit its link."""
-
-
 def register(
     robot: RobotModel,
     markers: MarkerSet,
@@ -176,9 +182,9 @@ def register(
         markers: Markers with their links; the places are estimated.
         motor: Joint positions (K, n) at the camera's frames, rad or m; frames with a non-finite one are left out.
         positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen.
-        offsets: Whether constant differences of the joints' zeros are estimated, where possible.
-        stiff: Whether the links are where the motors are. Otherwise joints may give way if there are enough markers: on
-            several links, with more coordinates in a frame than joints before them.
+        offsets: Whether constant offsets of the joints' zeros are estimated, where possible.
+        stiff: Whether the links follow the motors exactly. Otherwise the joints may give way if there are enough
+            markers: on several links, with more coordinates in a frame than joints that move them.
         camera: Initial pose (4, 4) of the base in the camera frame, right to some degrees; None: searched for.
 
     Raises:
@@ -211,10 +217,10 @@ def register(
     registration = _fit(seen, rotation, shift, offsets=offsets)
     if stiff:
         return registration
-    # Joints that give way move markers far out more than those near the base: judged only after deflections are known.
+    # Deflections move markers near the tip most: decide which markers fit only after deflections are estimated.
     candidates = np.isfinite(registration.markers.places).all(axis=1) | _on_own_link(seen, registration)
     while redundant(_selected(seen, candidates, registration)):
-        deflecting = _given_way(registration, seen, candidates)
+        deflecting = _fit_with_deflections(registration, seen, candidates)
         fits = candidates & ~(deflecting.used < MIN_USED_SHARE)
         if (fits == candidates).all() or not fits.any():
             return deflecting
@@ -223,18 +229,18 @@ def register(
 
 
 def _on_own_link(seen: SeenOnLinks, registration: Registration) -> NDArray:
-    """Return a mask (P,) of the markers that stray least on the link that is named for them."""
+    """Return a mask (P,) of the markers that stray less on their named link than on any other."""
     rotation, shift = _to_base(registration.camera)
     links = (*range(seen.robot.chain.n_links), BASE)
-    found = np.zeros(seen.markers.size, dtype=bool)
+    is_on_link = np.zeros(seen.markers.size, dtype=bool)
     for p in np.flatnonzero(np.isfinite(seen.positions).all(axis=2).any(axis=0)).tolist():
         strays = seen.stray_by_link(p, rotation, shift, registration.offsets)
-        found[p] = links[int(np.argmin(strays))] == seen.markers.links[p]
-    return found
+        is_on_link[p] = links[int(np.argmin(strays))] == seen.markers.links[p]
+    return is_on_link
 
 
 def _selected(seen: SeenOnLinks, keep: NDArray, registration: Registration) -> SeenOnLinks:
-    """Return the markers of a mask (P,), at motor positions with the estimated offsets."""
+    """Return the markers of a mask (P,), with the estimated offsets added to the motor positions."""
     return SeenOnLinks(
         seen.robot, seen.markers.select(keep), seen.motor + registration.offsets, seen.positions[:, keep]
     )
@@ -245,22 +251,22 @@ def _to_base(camera: NDArray) -> tuple[NDArray, NDArray]:
     return camera[:3, :3].T, -camera[:3, :3].T @ camera[:3, 3]
 
 
-def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> Registration:
-    """Return the registration of joints that give way, from a stiff one, by the markers (P,) that may fit."""
+def _fit_with_deflections(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> Registration:
+    """Return the registration with joints that give way, from that with stiff joints and the markers in a mask (P,)."""
     rotation, shift = _to_base(stiff.camera)
     seen = _selected(everything, fits, stiff)
     places = seen.places(rotation, shift)
     length = seen.markers.distances(places - np.nanmedian(places, axis=0))
-    # Each marker by its own spread: deflections add up towards the tip.
-    own = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_NORM_OF_3
-    weights = tukey(length, np.maximum(own, 1e-6))
+    # Each marker has its own spread, because deflections add up towards the tip.
+    marker_spread = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_NORM_OF_3
+    weights = tukey(length, np.maximum(marker_spread, 1e-6))
     fit = fit_deflecting(seen, rotation, shift, np.nanmedian(places, axis=0), weights)
-    far = np.flatnonzero(fit.typical > MAX_DEFLECTION)
-    if far.size:
+    excessive = np.flatnonzero(fit.typical > MAX_DEFLECTION)
+    if excessive.size:
         raise MocapError(
-            f"joint(s) {', '.join(seen.robot.joint_names[j] for j in far)} would have to give way by "
-            f"{fit.typical[far].max():.2f} rad or m for the markers to fit: do clocks, links of the markers and joint "
-            "order fit?"
+            f"joint(s) {', '.join(seen.robot.joint_names[j] for j in excessive)} would have to give way by "
+            f"{fit.typical[excessive].max():.2f} rad or m for the markers to fit: do clocks, links of the markers and "
+            "joint order fit?"
         )
     places, errors = np.full((2, *stiff.markers.places.shape), np.nan)
     places[fits] = fit.places
@@ -296,6 +302,7 @@ def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
 
 
 def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool) -> Registration:
+    """Return the registration with stiff joints, by iterations from a transform to the base frame."""
     delta = np.zeros(seen.robot.n_joints)
     weights = _weights(seen, rotation, shift, delta)
     for _ in range(MAX_ITERATIONS):
@@ -313,7 +320,7 @@ def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool)
 
 
 def _weights(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, offsets: NDArray | float) -> NDArray:
-    """Return Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
+    """Return Tukey's weights (K, P) for the strays of the markers; ghosts do not shift a median place."""
     places = seen.places(rotation, shift, offsets)
     length = seen.markers.distances(places - np.nanmedian(places, axis=0))
     scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_NORM_OF_3, 1e-6)
@@ -323,6 +330,7 @@ def _weights(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, offsets: NDAr
 def _result(
     seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, weights: NDArray, *, free: EstimablePose
 ) -> Registration:
+    """Return the registration with errors from the last iteration; `delta` (n,) are the offsets of the motors."""
     there = np.isfinite(seen.positions).all(axis=2)
     scatter = seen.scatter(rotation, shift, delta, weights)
     length = np.where(there, lengths(scatter.residual), np.inf)
@@ -330,7 +338,7 @@ def _result(
     fits = used >= MIN_USED_SHARE
     inside = (weights > 0) & fits
     squares = np.where(inside, length, 0.0) ** 2
-    # The shape of a tracked body is known: its markers' places are a pose on the link.
+    # The shape of a tracked body is known, so the places of its markers have the six degrees of freedom of a pose.
     n_free = free.basis.shape[1] + seen.markers.dof[fits].sum()
     dof = float((inside * seen.markers.dof).sum() - n_free)
     noise = float(np.sqrt(squares.sum() / dof)) if dof > 0 else np.nan
