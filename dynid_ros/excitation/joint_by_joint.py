@@ -1,4 +1,4 @@
-"""Motion of one joint after the other for friction, rotors and drives, and motions that are made of others."""
+"""Motion of one joint after the other, which excites friction, rotors and drives; repeated and combined motions."""
 
 import re
 from collections.abc import Sequence
@@ -24,35 +24,42 @@ STEPS = "steps"
 REVERSALS = "reversals"
 DESCRIPTIONS = {STEPS: "in steps", REVERSALS: "there and back, slowly to fast"}
 REVERSAL_SPEEDS = (0.05, 0.25, 1.0)
-"""Speeds of the moves there and back, as fractions of the allowed speed."""
+"""Speeds of the moves back and forth, as fractions of the allowed speed."""
 MAX_SLOW_MOVE_S = 3.0
-"""Longest move there and back, except the fastest one; slow moves cover a shorter distance."""
+"""Longest duration of a slow move; slow moves therefore cover a shorter distance than the fastest one."""
 N_TESTED_POSITIONS = 129
-"""Positions of a joint that are tested against the workspace."""
+"""Number of positions of a joint that are tested against the workspace."""
 SHRINK_FACTOR = 0.8
+"""Factor on the amplitude of a motion that workspace or torque limits do not allow."""
 MAX_SHRINKS = 12
-"""Number of times that a motion is made smaller until workspace and torque allow it, down to a twelfth."""
+"""Largest number of times that the amplitude is reduced, down to a twelfth."""
 MIN_AMPLITUDE = 1e-3
-"""Smallest swing that is planned, rad or m."""
+"""Smallest amplitude that is planned, rad or m."""
+REST_TOLERANCE = 1e-6
+"""Largest velocity or acceleration at the ends that counts as rest, as a fraction of the limit."""
+CLOSED_MOTION_TOLERANCE = 1e-9
+"""Largest distance between start and end of a motion that ends where it starts, rad or m."""
+FRICTION_CHECK_RATE_HZ = 100.0
+"""Sampling rate of the motion in the check that it excites all friction terms."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointByJoint(Experiment):
     """Plans a motion in which joint after joint moves alone, as far as limits and workspace allow.
 
-    A joint swings as a sine at each frequency in turn, as widely as its limits allow; or goes up and down in steps with
-    a rest at each; or goes there and back at several speeds, with a rest at each reversal. The other joints hold at
-    `pose`. Each joint moves in the middle of its free range there. A joint that moves alone shows its own friction,
-    drive and inertia, and a gravity torque that depends on one angle.
+    A joint moves in one of three ways: as a sine at each of the frequencies, as widely as its limits allow; up and down
+    in steps, with a rest at each step; or back and forth at several speeds, with a rest at each reversal. The other
+    joints hold at `pose`, and the joint moves about the middle of its free range there. Such a motion shows friction,
+    drive and inertia of this joint alone, and a gravity torque that depends on one angle.
 
     Attributes:
         motion: "sinusoid", "steps" or "reversals".
-        joints: names, in order; None: all, from tip to base.
-        pose: (n,) hold of the other joints, rad or m; None: the allowed pose nearest to the middle of the ranges.
+        joints: names of the moved joints, in order; None: all, from tip to base.
+        pose: (n,) pose of the other joints, rad or m; None: the allowed pose nearest to the middle of the ranges.
         frequencies: frequencies of the sines, Hz; each joint moves at each of them.
         cycles: number of cycles of a sine at full amplitude.
-        steps: rests in each direction.
-        dwell: rest at each step or reversal, s.
+        steps: number of rests in each direction.
+        dwell: duration of the rest at each step or reversal, s.
         amplitude: largest fraction of a joint's free range that is used.
     """
 
@@ -98,7 +105,7 @@ class JointByJoint(Experiment):
         """Plan the moves of all joints and the moves between them.
 
         Raises:
-            TrajectoryError: the arm may not hold at the pose, or no joint can move; names the reason for each.
+            TrajectoryError: the arm may not hold at the pose, or no joint can move; the message has the reasons.
         """
         hold = self._hold_pose()
         motion: list[Trajectory] = []
@@ -151,12 +158,13 @@ class JointByJoint(Experiment):
         )
 
     def _describe_move(self, joint: str, frequency: float | None, centre: float, amplitude: float) -> str:
+        """Return a line with the range and the kind of a joint's motion."""
         unit = self.limits.units[self.limits.joint_names.index(joint)]
         span = format_range(centre - amplitude, centre + amplitude, unit)
         return f"{joint}: {span} {DESCRIPTIONS.get(self.motion) or f'at {frequency:g} Hz'}"
 
     def _hold_pose(self) -> NDArray:
-        """Return the pose (n,) given, or the allowed pose nearest to the middle of the ranges."""
+        """Return `pose` if it is set, otherwise the allowed pose (n,) nearest to the middle of the ranges."""
         if self.pose is not None:
             pose = np.asarray(self.pose, dtype=float)
             try:
@@ -210,7 +218,7 @@ class JointByJoint(Experiment):
         raise TrajectoryError(f"it has no room to move in: {reason or 'its free range is too small'}")
 
     def _free_range(self, joint: int, hold: NDArray) -> tuple[float, float]:
-        """Return the ends of the range about the hold that the workspace allows."""
+        """Return the ends of a joint's range about its position in `hold` (n,) that the workspace allows, rad or m."""
         limits = self.design_limits
         values = np.linspace(limits.lower[joint], limits.upper[joint], N_TESTED_POSITIONS)
         poses = np.tile(hold, (N_TESTED_POSITIONS, 1))
@@ -226,7 +234,7 @@ class JointByJoint(Experiment):
         return float(values[first]), float(values[last])
 
     def _plan_steps(self, joint: int, pose: NDArray, amplitude: float) -> tuple[Trajectory, list[Dwell]]:
-        """Plan steps up and down; each rest, the first one too, is reached in its direction."""
+        """Plan steps up and down; each rest, even the first, follows a move in its direction."""
         levels = pose[joint] + amplitude * np.linspace(-1.0, 1.0, self.steps + 1)
         values = np.concatenate([levels, levels[-2::-1]])
         poses = np.tile(pose, (len(values), 1))
@@ -239,7 +247,7 @@ class JointByJoint(Experiment):
         ]
 
     def _plan_reversals(self, joint: int, pose: NDArray, amplitude: float) -> tuple[Trajectory, list[Dwell]]:
-        """Plan moves there and back at each speed, the fastest over the whole range, with a rest at each end."""
+        """Plan moves back and forth at each speed, the fastest over the whole range, with a rest at each end."""
         limits = self.design_limits
         parts: list[Trajectory] = []
         rests: list[Dwell] = []
@@ -262,19 +270,16 @@ class JointByJoint(Experiment):
         return Trajectory.join(parts), rests
 
 
-REST_TOLERANCE = 1e-6
-"""Largest velocity or acceleration at the ends that counts as rest, as a fraction of the limit."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GivenMotion(Experiment):
-    """Motion that was designed before, or elsewhere; refused where it violates limits or workspace.
+    """Motion from a file, which is refused if it violates limits or workspace.
 
-    Joints are matched by name. The file must hold all of them and no others. The whole of the limits may be used.
+    Joints are matched by name. The file must contain all joints of the arm and no others. By default the motion may use
+    the whole limits: `position_margin` is 0 and `speed_fraction` 1.
 
     Attributes:
         path: YAML of `format: dynid-trajectory/1` or `dynid-fourier/1`.
-        periods: repetitions of the period of a Fourier motion.
+        periods: number of periods of a Fourier motion.
     """
 
     position_margin: ArrayLike = 0.0
@@ -290,8 +295,8 @@ class GivenMotion(Experiment):
         """Read and check the motion.
 
         Raises:
-            TrajectoryError: the file cannot be read, holds no such motion or one of other joints; the motion violates
-                limits, workspace or torque; or it does not start and end at rest.
+            TrajectoryError: the file cannot be read, or contains no motion of these joints; the motion violates limits,
+                workspace or torque limits; or it does not start and end at rest.
         """
         motion = read_motion(Path(self.path), self.periods)
         names = self.robot.joint_names
@@ -318,6 +323,7 @@ class GivenMotion(Experiment):
         )
 
     def _check_rest(self, motion: Trajectory) -> None:
+        """Check that the motion starts and ends at rest."""
         limits = self.limits
         for quantity, values, bounds in (
             ("velocity", motion.velocity, limits.velocity),
@@ -333,7 +339,7 @@ class GivenMotion(Experiment):
 
 
 def read_motion(path: Path, periods: int) -> Trajectory:
-    """Read a motion of either format."""
+    """Return the motion in a file of either format; `periods` applies to a Fourier motion."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
     except OSError as error:
@@ -345,22 +351,16 @@ def read_motion(path: Path, periods: int) -> Trajectory:
     return Trajectory.read(path)
 
 
-CLOSED_MOTION_TOLERANCE = 1e-9
-"""Largest distance between start and end of a motion that ends where it starts, rad or m."""
-FRICTION_CHECK_RATE_HZ = 100.0
-"""Sampling rate for the check that all friction terms show."""
-
-
 def repeat_plan(plan: Plan, experiment: Experiment, times: int) -> Plan:
-    """Repeat a plan, so that repetitions can be compared and averaged.
+    """Return a plan that repeats a motion, so that repetitions can be compared and averaged.
 
     Args:
         plan: the motion to repeat.
-        experiment: plans the safe motion back to the start where the motion does not end there.
+        experiment: experiment that plans the safe motion back to the start, if the motion ends elsewhere.
         times: number of repetitions.
 
     Returns:
-        The whole motion. Times in its description count from the start of each repetition, listed in `starts` (s).
+        The whole motion. Times in its description count from the start of each repetition; `starts` lists these, s.
     """
     if times < 1:
         raise TrajectoryError(f"repeats is {times}; it must be at least 1")
@@ -393,20 +393,20 @@ def repeat_plan(plan: Plan, experiment: Experiment, times: int) -> Plan:
 
 
 def show_friction(plan: Plan, experiment: Experiment, reversals: JointByJoint, friction: JointFriction) -> Plan:
-    """Append a motion of single joints that shows all terms of friction.
+    """Return a plan with a second part, a motion of single joints that excites all friction terms.
 
     Args:
         plan: the first part.
-        experiment: plans the safe motion from the end of the first part.
+        experiment: experiment that plans the safe motion from the end of the first part.
         reversals: experiment with reversals of all joints, the second part.
-        friction: terms of all joints.
+        friction: friction terms of all joints.
 
     Returns:
-        Both parts. Times in their descriptions count from the start of each part, listed in `starts` (s).
+        Both parts. Times in their descriptions count from the start of each part; `starts` lists these, s.
 
     Raises:
-        TrajectoryError: there is no safe motion between the parts, or a term is not shown within the limits; names
-            the joint and the reason.
+        TrajectoryError: there is no safe motion between the parts, or no motion within the limits excites a term; the
+            message names the joint and the reason.
     """
     second = reversals.plan()
     transit = experiment.approach_motion(plan.trajectory.position[-1], second)

@@ -1,4 +1,4 @@
-"""Test motions for a payload: turns about each axis of the tool, one at a time, with rests between them."""
+"""Motion that identifies a payload: turns about each axis of the tool, one at a time, with rests between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,16 +20,30 @@ from dynid_ros.trajectories.trajectory import PEAK_ACCELERATION, PEAK_VELOCITY, 
 
 MAX_WRIST_JOINTS = 3
 MIN_SINGULAR_VALUE_RATIO = 0.25
-"""Smallest singular value of the joints' axes, relative to the largest; below, joints race for little rotation."""
+"""Smallest singular value of the joint axes, relative to the largest; smaller ones need fast joints for slow turns."""
 AXIS_TOLERANCE = 1e-6
-"""Largest error of the tool's rotation axis, a unit vector."""
+"""Largest error of the tool's angular velocity at 1 rad/s, rad/s."""
 SAMPLES_PER_MOVE = 40
 N_TESTED_ANGLES = 65
-"""Angles of a rotation that are tested against the workspace."""
+"""Number of angles of a rotation that are tested against the workspace."""
 USED_LIMIT_FRACTION = 0.99
 """Fraction of the limits that is used, because values between the samples are not checked one by one."""
 MIN_RATE = 1e-9
 """Rate below which a joint does not limit a turn, rad/s per rad/s of the tool."""
+TOOL_AXES = ("x", "y", "z")
+MAX_RATED_POSES = 128
+"""Largest number of poses that are rated by the regressor of the load: those with independent wrist axes and much
+free range."""
+MAX_PLANNED_POSES = 3
+"""Largest number of poses at which the whole motion is planned; the best conditioned motion is used."""
+MIN_TURN_RAD = np.deg2rad(10.0)
+"""Smallest range of a turn about an axis that is planned."""
+SLOWDOWN_FACTOR = 1.2
+"""Factor on the duration of a turn with too much torque."""
+MAX_SLOWDOWNS = 12
+"""Largest number of times that a turn is slowed down, to a ninth of its speed."""
+MAX_CONDITION_NUMBER = 100.0
+"""Condition number above which the plan warns."""
 
 
 def wrist_joints(robot: RobotModel) -> NDArray:
@@ -43,11 +57,11 @@ def tool_axes(robot: RobotModel, poses: NDArray) -> NDArray:
 
 
 def wrist_rates(axes: NDArray, wanted: NDArray) -> NDArray:
-    """Solve for the joint rates (..., w) that give the tool an angular velocity, in the least-squares sense.
+    """Return the joint rates (..., w) that give the tool an angular velocity, in the least-squares sense, rad/s.
 
     Args:
         axes: (..., w, 3) axes of the joints.
-        wanted: (..., 3) angular velocity.
+        wanted: (..., 3) angular velocity, rad/s.
     """
     inverse = np.linalg.pinv(np.swapaxes(axes, -1, -2), rcond=MIN_SINGULAR_VALUE_RATIO)
     return np.einsum("...ij,...j->...i", inverse, wanted)
@@ -58,7 +72,8 @@ class ToolRotation:
     """Rotations of the tool from a pose, about an axis that is fixed in the base frame.
 
     Attributes:
-        pose: (n,) pose at angle 0.
+        robot: the arm.
+        pose: (n,) pose at angle 0, rad or m.
         axis: 0, 1, 2: x, y or z of the tip's frame.
         lowest: smallest possible angle, rad, at most 0.
         highest: largest possible angle, rad, at least 0.
@@ -74,11 +89,11 @@ class ToolRotation:
 
     @staticmethod
     def within(experiment: Experiment, pose: NDArray, axis: int, reach: float) -> "ToolRotation":
-        """Integrate the rotation as far as limits and workspace of an experiment allow.
+        """Return the rotation as far as limits and workspace of an experiment allow, by integration over the angle.
 
         Args:
             experiment: arm, limits and workspace.
-            pose: (n,) pose at angle 0.
+            pose: (n,) pose at angle 0, rad or m.
             axis: 0, 1, 2: x, y or z of the tip's frame.
             reach: largest angle to either side, rad.
         """
@@ -123,7 +138,7 @@ class ToolRotation:
         return replace(rotation, lowest=allowed[0], highest=allowed[1])
 
     def at(self, angle: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Return pose, and its first and second derivative by the angle, each (M, n), at angles (M,)."""
+        """Return the pose and its first and second derivative by the angle, each (M, n), at angles (M,), rad."""
         joints = wrist_joints(self.robot)
         q = np.tile(self.pose, (len(angle), 1))
         for side, solution in ((angle < 0, self._below), (angle >= 0, self._above)):
@@ -132,7 +147,7 @@ class ToolRotation:
         axes = self.robot.joint_axes(q)[:, joints]
         direction = tool_axes(self.robot, self.pose[np.newaxis])[0, :, self.axis]
         rates = wrist_rates(axes, np.broadcast_to(direction, (len(q), 3)))
-        # Each axis is fixed to the link before it, which turns with all joints up to there.
+        # Each axis is fixed to the previous link, which turns with all joints before this one.
         link_rotation = np.cumsum(rates[..., np.newaxis] * axes, axis=1) - rates[..., np.newaxis] * axes
         axis_change = np.cross(link_rotation, axes)
         first = np.zeros_like(q)
@@ -142,7 +157,11 @@ class ToolRotation:
         return q, first, second
 
     def quick_angle(self, limits: MotionLimits) -> float:
-        """Return the angle of a turn that just reaches velocity and acceleration limits, rad."""
+        """Return the angle of a turn that just reaches both velocity limit v and acceleration limit a, rad.
+
+        A minimum-jerk turn by an angle within T has the peaks v = p_v angle / T and a = p_a angle / T², so the angle is
+        p_a / p_v² · v² / a.
+        """
         rates = np.maximum(np.abs(self.at(np.zeros(1))[1][0]), MIN_RATE)
         speed = np.min(limits.velocity / rates)
         acceleration = np.min(limits.acceleration / rates)
@@ -154,19 +173,20 @@ class ToolRotation:
         Args:
             start: first angle, rad.
             goal: last angle, rad.
-            limits: of the joints.
+            limits: limits of the joints.
         """
         if start == goal:
             raise TrajectoryError(f"a turn from {start:g} to {goal:g} rad moves nothing")
         time: NDArray = np.linspace(0.0, 1.0, SAMPLES_PER_MOVE + 1)
         (angle,), (speed,), (acceleration,) = (v.T[:, :, None] for v in minimum_jerk([start], [goal], 1.0, time))
+        # Chain rule with the derivatives q' and q'' by the angle θ: q̇ = q' θ̇ and q̈ = q'' θ̇² + q' θ̈.
         q, first, second = self.at(angle[:, 0])
         in_one_second = Trajectory(limits.joint_names, time, q, first * speed, second * speed**2 + first * acceleration)
         return time_scaled_to(in_one_second, limits)
 
 
 def time_scaled_to(motion: Trajectory, limits: MotionLimits) -> Trajectory:
-    """Return the same path, as fast as the limits of velocity, acceleration and jerk allow."""
+    """Return a motion on the same path, as fast as the limits of velocity, acceleration and jerk allow."""
     _, velocity, acceleration = motion.at(np.linspace(0.0, motion.duration, 8 * motion.n_samples))
     _, jerk = motion.jerk_peaks()
     factor = max(
@@ -178,7 +198,7 @@ def time_scaled_to(motion: Trajectory, limits: MotionLimits) -> Trajectory:
 
 
 def stretch_time(motion: Trajectory, factor: float) -> Trajectory:
-    """Return the same path, with its duration times `factor`."""
+    """Return a motion on the same path, with its duration multiplied by `factor`."""
     return Trajectory(
         motion.joint_names,
         factor * motion.time,
@@ -195,34 +215,21 @@ def _joint_axes(robot: RobotModel, pose: NDArray, joints: NDArray, wrist: NDArra
     return robot.joint_axes(q[np.newaxis])[0, joints]
 
 
-TOOL_AXES = ("x", "y", "z")
-MAX_RATED_POSES = 128
-"""Poses with widely spread wrist axes, and free range around them, that are rated by the load's regressor."""
-MAX_PLANNED_POSES = 3
-"""Poses whose whole motion is planned; the best conditioned motion is taken."""
-MIN_TURN_RAD = np.deg2rad(10.0)
-SLOWDOWN_FACTOR = 1.2
-MAX_SLOWDOWNS = 12
-"""Number of times that a turn with too much torque is slowed down, to a ninth of the speed."""
-MAX_CONDITION_NUMBER = 100.0
-"""Condition number above which the plan warns."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PayloadMotion(Experiment):
     """Plans turns of the tool about its x, y and z axis, one after the other.
 
-    About each axis the tool first turns as far as the wrist allows, with rests at its ends, which determine mass and
-    mass moments. Then it turns to and fro just so far that velocity and acceleration limits are both reached. Rotation
-    about one axis at a time excites the moments of inertia, which gravity alone does not (Atkeson, An and Hollerbach
-    1986). The last three revolute joints turn the tool while the other joints hold. Of the poses that limits
-    and workspace allow, the one that determines the ten parameters of the load best is taken.
+    About each axis the tool first turns as far as the wrist allows. The rests at both ends determine mass and mass
+    moments. Then it turns back and forth by the angle at which velocity and acceleration limits are both reached.
+    Rotation about one axis at a time excites the moments of inertia, which gravity alone does not (Atkeson, An and
+    Hollerbach 1986). The last three revolute joints turn the tool while the other joints hold. Among the poses that
+    limits and workspace allow, the planner chooses the one that determines the ten parameters of the load best.
 
     Attributes:
-        pose: (n,) where the turns start, rad or m; None: choose.
+        pose: (n,) pose at which the turns start, rad or m; None: chosen by the planner.
         reach: largest angle to either side, rad.
-        repeats: number of quick turns to and fro about each axis.
-        dwell: rest at the start and at the ends of the far turn, s.
+        repeats: number of quick turns back and forth about each axis.
+        dwell: duration of the rests at the start and at the ends of the wide turn, s.
     """
 
     pose: ArrayLike | None = None
@@ -247,7 +254,7 @@ class PayloadMotion(Experiment):
         """Choose the pose and plan the turns.
 
         Raises:
-            TrajectoryError: in no allowed pose can the tool be turned; describes the reason.
+            TrajectoryError: the tool cannot be turned in any allowed pose; the message gives the reason.
         """
         if self.pose is None:
             poses = self._rated_poses()[:MAX_PLANNED_POSES]
@@ -269,17 +276,19 @@ class PayloadMotion(Experiment):
         return min(plans, key=lambda plan: (-plan[0], plan[1]))[2]
 
     def _rated_poses(self) -> NDArray:
-        """Return allowed poses (P, n), sorted by the information that turns there contain on the load."""
+        """Return allowed poses (P, n), those first in which turns contain most information on the load."""
         limits = self.design_limits
         joints = wrist_joints(self.robot)
         poses = self.allowed_poses()
         poses = poses[np.all((poses > limits.lower) & (poses < limits.upper), axis=1)]
         axes = self.robot.joint_axes(poses)[:, joints]
+        # Preselection by the independence of the wrist axes and by the free range.
         spread = np.linalg.svd(axes, compute_uv=False)[:, -1]
         free = np.minimum(poses - limits.lower, limits.upper - poses)[:, joints].min(axis=1)
         best = np.argsort(-spread * np.minimum(free, self.reach), kind="stable")[:MAX_RATED_POSES]
         poses = poses[best]
         axes = axes[best]
+        # Regressor of the load: peak acceleration in both senses, and peak speed, about each axis of the tool.
         rows = []
         for direction in np.moveaxis(tool_axes(self.robot, poses), 2, 0):
             rates = np.zeros_like(poses)
@@ -333,7 +342,7 @@ class PayloadMotion(Experiment):
         return self._describe(trajectory, pose, turns, dwells, skipped)
 
     def _turn(self, rotation: ToolRotation) -> list[Trajectory]:
-        """Return moves and rests of the turns about an axis, first over the whole range, then quickly to and fro."""
+        """Return moves and rests of the turns about an axis, first over the whole range, then fast back and forth."""
         low = rotation.lowest
         high = rotation.highest
         half = min(rotation.quick_angle(self.design_limits), high - low) / 2
@@ -361,7 +370,7 @@ class PayloadMotion(Experiment):
         return largest
 
     def _slow_down(self, turn: Trajectory) -> Trajectory:
-        """Return the turn, slowed down until its torques are small enough."""
+        """Return the turn, slowed down until limits and torque limits allow it."""
         reason = ""
         for _ in range(MAX_SLOWDOWNS):
             try:
