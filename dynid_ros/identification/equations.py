@@ -1,4 +1,4 @@
-"""Equations Y x = τ of many samples, a block at a time, from whatever source."""
+"""Linear equations Y x = τ of many samples, one block at a time, from recordings or from samples of motion."""
 
 from __future__ import annotations
 
@@ -25,18 +25,37 @@ from dynid_ros.signals import LowPass, Motion
 from dynid_ros.signals.driver_filter import Passage
 from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
+MAX_KINDS = 10
+"""Largest number of kinds. More kinds would make standard errors more certain, but successive kinds would lie within
+the correlation time of the residuals."""
+SAMPLES_PER_KIND = 10
+"""Smallest mean number of samples of a kind."""
+MAX_CLUSTERED_SAMPLES = 2000
+"""Number of samples that suffices to find the kinds."""
+BLOCK_EDGES = 8
+"""Length of a block, in edges of the filter; the edges of neighbouring blocks overlap and are computed twice."""
+WINDOW_REACHES = 4
+"""Length of a window, in reaches of its filters, for the comparison of several filters of the driver."""
+SEARCH_RATE_RATIO = 8.0
+"""Smallest ratio of the sampling rate in such a window to the cutoff frequency, as delays are interpolated linearly."""
+MIN_RATE_OF_CUTOFF = 12.0
+"""Smallest rate at which torques of the links are evaluated, as a multiple of the cutoff frequency of the positions:
+less than 1e-9 of their power lies above half of it. Friction reverses within a sample and is evaluated at each one."""
+FAST_QUANTILE = 0.6
+"""Quantile of speed above which a sample is fast; fast samples show how a model extrapolates beyond fitted speeds."""
+
 
 @dataclass(frozen=True, eq=False)
 class EquationBlock:
-    """Equations of consecutive samples, filtered alike and decimated.
+    """Equations of consecutive samples; both sides passed the same filter and decimation.
 
     Attributes:
-        recording: which one it is of, counted from 0.
+        recording: index of the recording.
         time: (M,) s.
-        speed: (M,) largest joint speed, each as a share of that joint's RMS.
+        speed: (M,) largest joint speed, each relative to the RMS speed of that joint.
         kind: (M,) kind of motion, see `MotionKinds`; None: not distinguished.
-        rows: for each joint (M, k_j).
-        torque: (M, n).
+        rows: regressor rows (M, k_j) of each joint j.
+        torque: (M, n) N m or N.
     """
 
     recording: int
@@ -67,16 +86,16 @@ class Equations(ABC, Generic[AnyColumns]):
         """Factor by which the equations' correlation raises the effective standard deviation of independent noise."""
         return 1.0
 
-    def loosened(self, noise: NDArray) -> Equations[AnyColumns]:  # noqa: ARG002 - for those who need it
-        """Return equations with less weight where more than the noise (n,) is unknown."""
+    def loosened(self, noise: NDArray) -> Equations[AnyColumns]:  # noqa: ARG002 - for subclasses
+        """Return equations with less weight where more is unknown than the noise (n,), such as friction."""
         return self
 
     @abstractmethod
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """Yield all equations, in flat memory."""
+        """Yield all equations in blocks, so that memory does not grow with their number."""
 
     def factors(self, columns: AnyColumns) -> NormalEquations[AnyColumns]:
-        """Compressed equations."""
+        """Return the compressed equations."""
         factors = NormalEquations(columns, self.sizes, self.share)
         for block in self.blocks(columns):
             self._add(block, factors)
@@ -85,27 +104,21 @@ class Equations(ABC, Generic[AnyColumns]):
     def _add(self, block: EquationBlock, factors: NormalEquations[AnyColumns]) -> None:
         """Add the equations of a block to the groups and kinds of motion of its samples."""
         recording = block.recording
+        # A group is a stretch of time of a recording; slow and fast samples make separate groups.
         start, end = self.spans[recording]
         count = factors.stretches[recording]
         index = np.clip(((block.time - start) / (end - start) * count + COUNT_TOLERANCE).astype(int), 0, count - 1)
         group = 2 * (sum(factors.stretches[:recording]) + index) + (block.speed >= self.fast)
         for labels, add in ((group, factors.add), (block.kind, factors.add_kind)):
             for label in () if labels is None else np.unique(labels):
-                own = np.flatnonzero(labels == label)
-                # Samples next to each other take no copy.
-                rows = slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own
+                members = np.flatnonzero(labels == label)
+                # A slice of consecutive samples takes no copy.
+                is_consecutive = members[-1] - members[0] == len(members) - 1
+                rows = slice(members[0], members[-1] + 1) if is_consecutive else members
                 add(int(label), [matrix[rows] for matrix in block.rows], block.torque[rows])
 
 
 # Kinds of motion: samples with similar positions and velocities of all joints.
-
-
-MAX_KINDS = 10
-"""Number of kinds. More kinds would make standard errors more certain, but they would follow each other within the
-correlation time of the residuals."""
-SAMPLES_PER_KIND = 10
-MAX_CLUSTERED_SAMPLES = 2000
-"""Enough to find the kinds."""
 
 
 class MotionKinds:
@@ -125,7 +138,7 @@ class MotionKinds:
         self._size[self._size == 0] = 1.0
         count = int(np.clip(len(states) // SAMPLES_PER_KIND, 1, MAX_KINDS))
         states = (states - self._middle) / self._size
-        # The first centres are middles of stretches of time, so the same motion always gives the same kinds.
+        # The search starts from states at regular times, not random ones: the same motion always gives the same kinds.
         self._centers, _ = kmeans(states, states[(2 * np.arange(count) + 1) * len(states) // (2 * count)])
 
     def of(self, position: NDArray, velocity: NDArray) -> NDArray:
@@ -136,33 +149,21 @@ class MotionKinds:
 # Filtered equations of motion from recordings, a block of samples at a time.
 
 
-BLOCK_EDGES = 8
-"""Samples in a block, in filter edges: both its edges are computed twice."""
-WINDOW_REACHES = 4
-"""Length of a window, in reaches of its filters, where several filters of the driver are compared."""
-SEARCH_RATE_RATIO = 8.0
-"""Smallest ratio of the rate of these windows to the cutoff frequency: delays are interpolated linearly."""
-MIN_RATE_OF_CUTOFF = 12.0
-"""Smallest rate at which torques of the links are evaluated, as a multiple of the cutoff frequency of the positions:
-they have less than 1e-9 of their power above half of it. Friction reverses within a sample and has each of them."""
-FAST_QUANTILE = 0.6
-"""Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
-
-
 class LinkEquations(Equations[AnyColumns]):
-    """The equations Y x = τ of several recordings.
+    """Equations Y x = τ of several recordings, after the low-pass.
 
     Args:
-        signals: cut-offs.
-        recordings: with the robot's joints in its order.
+        signals: filters of motion and torque.
+        recordings: recordings with the robot's joints in its order.
 
     Attributes:
-        n_samples: equations per joint after decimation.
+        segments: uniform stretches of all recordings, in order.
+        n_samples: number of equations per joint after decimation.
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
         motion: positions, velocities and accelerations (N, n) of each stretch of consecutive samples.
 
     Raises:
-        IdentificationError: nothing is left of a recording.
+        IdentificationError: no stretch of motion is long enough for the low-pass.
     """
 
     def __init__(self, signals: LinkSignals, recordings: Sequence[Recording]):
@@ -194,7 +195,7 @@ class LinkEquations(Equations[AnyColumns]):
         self._kinds = MotionKinds([self._state(part, kept_rows(part, low)) for part, low in self._filtered()])
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """Yield all equations, in flat memory; of `thinned` equations blocks at even distances."""
+        """Yield all equations in blocks; `thinned` equations yield only blocks at regular distances."""
         number = 0
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
             kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
@@ -208,9 +209,9 @@ class LinkEquations(Equations[AnyColumns]):
                 release_pages()
 
     def thinned(self, max_samples: float) -> LinkEquations[AnyColumns]:
-        """Return equations of blocks at even distances if there are many more samples per joint than a limit.
+        """Return equations with blocks at regular distances only, if they have many more samples than `max_samples`.
 
-        With an infinite limit all equations come back.
+        An infinite limit restores all equations.
         """
         every = max(1, round(self.n_samples / max_samples))
         if every == self._every:
@@ -222,15 +223,16 @@ class LinkEquations(Equations[AnyColumns]):
     def factors_through(
         self, columns: AnyColumns, passages: Sequence[Passage], friction_columns: Sequence[NDArray], max_samples: int
     ) -> list[NormalEquations[AnyColumns]]:
-        """Return the compressed equations whose columns passed each of several filters, of a part of the samples.
+        """Return compressed equations for each of several filters of the driver, which act on the columns.
 
-        The low-pass precedes the filters of the driver, which then act on few samples: linear filters commute.
+        The low-pass precedes the filters of the driver, so that they act on few samples: linear filters commute.
 
         Args:
             columns: columns of the equations.
-            passages: filters of the driver, one for each of the returned equations.
-            friction_columns: for each joint the mask (k_j,) of its columns of friction.
-            max_samples: rough number of equations of a joint; more recordings contribute windows at even distances.
+            passages: hypotheses on the filter of the driver, one for each of the returned equations.
+            friction_columns: mask (k_j,) of the columns of friction of each joint j.
+            max_samples: approximate number of equations per joint; longer recordings contribute only windows at regular
+                distances.
         """
         sums = [NormalEquations(columns, self.sizes, self.share) for _ in passages]
         drivers = [passage.driver for passage in passages if passage.driver is not None]
@@ -278,7 +280,7 @@ class LinkEquations(Equations[AnyColumns]):
         """Factor by which the low-pass reduces white noise, see `LowPass.noise_factor`."""
         return float(np.mean([low_pass.noise_factor for low_pass in self._filters]))
 
-    def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for those who need it
+    def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for subclasses
         return self.signals.segments(recording)
 
     def _filtered(self) -> Iterator[tuple[LinkSegment, LowPass]]:
@@ -300,16 +302,19 @@ class LinkEquations(Equations[AnyColumns]):
         *,
         memory: Memory,
     ) -> EquationBlock:
-        # Twice the edge: the part of a step response outside the block is then below 1e-4.
+        """Return the filtered equations of the samples `kept` (M,) of a segment."""
+        # Twice the edge: then less than 1e-4 of a step response lies outside the window.
         reach = 2 * low_pass.edge + self.signals.settling(part.rate)
         first = max(0, kept[0] - reach)
         last = min(len(part.time), kept[-1] + reach + 1)
         window = slice(first, last)
         if isinstance(columns, (LinkColumns, TorqueColumns)) and self.signals.driver is None:
-            motion = Motion(*(x[window] for x in part.motion))
+            motion = Motion(*(values[window] for values in part.motion))
             before = {key: direction[window] for key, direction in memory.items()}
             every = max(1, int(part.rate / (MIN_RATE_OF_CUTOFF * self.signals.motion_cutoff) + COUNT_TOLERANCE))
-            rows = columns.filtered_rows(motion, before, lambda own, n: low_pass.select(own, kept - first, n), every)
+            rows = columns.filtered_rows(
+                motion, before, lambda signal, n: low_pass.select(signal, kept - first, n), every
+            )
         else:
             joints = self._rows(columns, part, window, memory)
             rows = [low_pass.select(self.signals.reported(joint, part.rate), kept - first) for joint in joints]
@@ -318,12 +323,12 @@ class LinkEquations(Equations[AnyColumns]):
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
     def _rows(self, columns: AnyColumns, part: LinkSegment, window: slice, memory: Memory) -> Iterator[NDArray]:
-        """Yield for each joint the unfiltered matrix (M, k_j) of a window of a segment."""
+        """Yield the unfiltered rows (M, k_j) of each joint j in a window of a segment."""
         pieces = []
         for block in blocks(window.stop - window.start):
             piece = slice(window.start + block.start, min(window.start + block.stop, window.stop))
             before = {key: direction[piece] for key, direction in memory.items()}
-            position, velocity, acceleration = (x[piece] for x in part.motion)
+            position, velocity, acceleration = (values[piece] for values in part.motion)
             pieces.append(columns.rows(position, velocity, acceleration, before))
         for joint in zip(*pieces, strict=True):
             yield np.concatenate(joint)
@@ -337,12 +342,12 @@ def _divisor(number: int, limit: float) -> int:
 
 
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
-    """Return the samples of a segment that make equations."""
+    """Return the samples of a segment that become equations: decimated, and without the edges of the low-pass."""
     size = len(part.time)
     return low_pass.kept(size) if size > 2 * low_pass.edge else slice(0, 0)
 
 
-# Equations of samples that are motion and torque already.
+# Equations of samples whose motion and torque are given.
 
 
 class SampleEquations(Equations[AnyColumns]):
@@ -356,8 +361,8 @@ class SampleEquations(Equations[AnyColumns]):
         motion: positions, velocities and accelerations (N, n) of each stretch of consecutive samples.
 
     Raises:
-        ModelError: arrays of unlike shapes.
-        IdentificationError: no samples, or values that are not finite.
+        ModelError: the arrays have different shapes.
+        IdentificationError: there are no samples, or some values are not finite.
     """
 
     def __init__(
@@ -383,12 +388,12 @@ class SampleEquations(Equations[AnyColumns]):
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
         self.motion = [self._samples[:3]]
 
-    def thinned(self, max_samples: float) -> SampleEquations[AnyColumns]:  # noqa: ARG002 - as those of recordings
+    def thinned(self, max_samples: float) -> SampleEquations[AnyColumns]:  # noqa: ARG002 - like `LinkEquations`
         """Return all equations: samples that need no filter take little time."""
         return self
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """Yield all equations, in flat memory; the time of a sample is its index."""
+        """Yield all equations in blocks; the time of a sample is its index."""
         memory = columns.memory(self._samples[0])
         for window in blocks(self.sizes[0]):
             *motion, torque = (array[window] for array in self._samples)
@@ -401,13 +406,15 @@ class SampleEquations(Equations[AnyColumns]):
 
 
 class TorqueColumns:
-    """Torques of known parameters as the only columns of each joint, one for each set of parameters.
+    """Columns that are torques of known parameters: each joint has one column for each set of parameters.
 
     Args:
+        columns: columns of the parameters.
         values: values (k, m) of m sets of parameters.
 
     Attributes:
-        of_joint: for each joint, the numbers of its columns.
+        of_joint: indices (m,) of the columns of each joint.
+        memory: function from positions (N, n) to the state of friction with memory, as of `columns`.
     """
 
     def __init__(self, columns: LinkColumns, values: NDArray):
@@ -419,18 +426,21 @@ class TorqueColumns:
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
         """Return the torques (N, m) of each joint in a motion (N, n)."""
         rows = self._columns.rows(q, qd, qdd, memory)
-        return [matrix @ self._values[own] for matrix, own in zip(rows, self._columns.of_joint, strict=True)]
+        return [matrix @ self._values[indices] for matrix, indices in zip(rows, self._columns.of_joint, strict=True)]
 
     def filtered_rows(
         self, motion: Sequence[NDArray], memory: Memory, select: Callable[[NDArray, int], NDArray], every: int
     ) -> list[NDArray]:
-        """Return the filtered torques (K, m) of each joint; arguments are those of `LinkColumns.filtered_rows`."""
+        """Return the filtered torques (K, m) of each joint; arguments are those of `LinkColumns.filtered_rows`.
+
+        Torques of links and turns of gravity are smooth and evaluated at every `every`-th sample, friction at each one.
+        """
         smooth = []
         rough = []
         parts = self._columns.column_parts(motion, memory, every)
-        for (links, friction, turns), own in zip(parts, self._columns.of_joint, strict=True):
+        for (links, friction, turns), indices in zip(parts, self._columns.of_joint, strict=True):
             ends = np.cumsum([links.shape[1], friction.shape[1]])
-            of_links, of_friction, of_turns = np.split(self._values[own], ends)
+            of_links, of_friction, of_turns = np.split(self._values[indices], ends)
             smooth.append(links @ of_links + turns @ of_turns)
             rough.append(friction @ of_friction)
         filtered = select(np.hstack(smooth), every) + select(np.hstack(rough), 1)

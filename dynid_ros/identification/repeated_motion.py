@@ -1,9 +1,9 @@
 """Find motions that a robot repeats, within a recording or in several, and measure how far its torques differ.
 
 Runs are compared at equal times since the start of the motion. The clocks of two recordings may be shifted, but a
-motion at another speed has no constant shift and is no repetition. A run with another load is none either: its
-difference is the torque of a body at the tip. The difference d of two runs has twice the variance of one run, so the
-floor of one run is the RMS of d over √2.
+motion at another speed has no constant shift and is no repetition. A run with another load is no repetition either:
+its difference is the torque of a body at the tip. The floor is the smallest RMS residual that any model can have. The
+difference d of two runs has twice the variance of one run, so the floor is the RMS of d over √2.
 
 Neighbouring differences are correlated. The squared floor of N samples has N / (1 + 2 Σ ρ_k²) degrees of freedom,
 with the autocorrelation ρ_k of d (Bartlett 1946). A change of offset or friction between two runs is one event,
@@ -36,11 +36,11 @@ from dynid_ros.signals.spectra import COUNT_TOLERANCE, correlate, longest_run
 SEARCH_RATE_HZ = 20.0
 """Sampling rate of the search for repetitions."""
 PROBE_S = 4.0
-"""Duration of a piece of motion that is searched for."""
+"""Duration of a piece of motion that is searched for, s."""
 MAX_PROBES = 12
 """Number of pieces of each stretch that are searched for."""
 MAX_STRETCHES = 24
-"""Number of stretches that are compared, the longest ones; pauses of a logger cut a recording into many."""
+"""Largest number of stretches that are compared; the longest are used, as pauses of a logger make many short ones."""
 MAX_RUN_S = 600.0
 """Longest part of a stretch that is compared, which bounds memory and time: ten minutes show how a robot repeats."""
 MAX_PATH_DIFFERENCE = 0.01
@@ -48,27 +48,27 @@ MAX_PATH_DIFFERENCE = 0.01
 again differs by 0.001, the start of a motion from rest by more than 0.01, another trajectory of the same style by
 0.5."""
 NEAR_PATH = 0.2
-"""Difference of a candidate before its shift is refined: half a sample of the search."""
+"""Largest RMS difference of a candidate before its shift is refined, over the spread: half a sample of the search."""
 MIN_PROBE_TRAVEL = 0.1
-"""Smallest spread of one joint in a piece that is searched for, over its whole spread."""
+"""Smallest standard deviation of a joint in a piece that is searched for, over that in all recordings."""
 MATCH_WINDOW_S = 1.0
-"""Duration over which this difference is averaged."""
+"""Duration over which the squared difference of positions is averaged, s."""
 MIN_REPEATED_S = 3.0
-"""Shortest repeated stretch."""
+"""Shortest repeated stretch, s."""
 MIN_SPEED_RATIO = 0.05
-"""Speed, over its RMS, that one joint at least must exceed: at rest nothing is repeated."""
+"""Speed over RMS speed that at least one joint must exceed, because standstill is not a repeated motion."""
 MAX_LOAD_SHARE = 0.5
-"""Share of the difference, beyond a change of friction, that a body at the tip may explain by chance."""
+"""Largest share of the difference that a body at the tip may explain by chance, after a change of friction."""
 MAX_LOAD_SAMPLES = 5000
-"""Number of samples in which the torque of a body is searched for, to bound the memory."""
+"""Largest number of samples to which the torque of a body is fitted, to bound the memory."""
 SAMPLES_PER_EQUATION = 3
-"""Samples of a run for each equation, which the decimation of the low-pass alone would leave."""
+"""Samples of a run per sample that the decimation of the low-pass would leave."""
 MAX_CORRELATION_S = 3.0
-"""Longest lag of the autocorrelation of the differences."""
+"""Longest lag of the autocorrelation of the differences, s."""
 COPY_RATIO = 1e-6
 """Difference of torque, over its spread, of a recording that is a copy of another one."""
 CHAINED_PAIRS_FACTOR = 1.5
-"""Loss of degrees of freedom where consecutive pairs share a run: their differences have a correlation of −1/2."""
+"""Divisor of the degrees of freedom if consecutive pairs share a run: their differences have a correlation of −1/2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,10 @@ class _Run:
     """Stretch of motion without a gap.
 
     Attributes:
+        recording: index of the recording.
         time: (M,) uniform times, s.
-        torque: (M, n), as positions and their derivatives, after the low-pass; NaN near the ends.
+        position, velocity, acceleration: (M, n) motion.
+        torque: (M, n) torque after the low-pass; NaN near the ends.
     """
 
     recording: int
@@ -89,7 +91,7 @@ class _Run:
 
     @classmethod
     def from_segment(cls, recording: int, segment: LinkSegment, signals: LinkSignals) -> _Run:
-        """Return the beginning of a segment, at a rate from which cubics restore what passes the low-pass."""
+        """Return the begin of a segment, decimated so that cubic splines still restore the low-passed signals."""
         low_pass = LowPass(signals.cutoff, segment.rate)
         count = min(len(segment.time), round(MAX_RUN_S * segment.rate))
         torque = np.full((count, segment.torque.shape[1]), np.nan)
@@ -115,11 +117,12 @@ class _Scales(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Motion that is found twice.
+    """Motion that occurs in two runs.
 
     Attributes:
-        rows: samples of the first run that are repeated.
-        times: times of the second run at these samples, s.
+        first, second: the runs, which may be the same.
+        rows: (K,) samples of the first run that are repeated.
+        times: (K,) times of the second run at these samples, s.
         difference: (K, n) torque of the first run minus that of the second.
     """
 
@@ -143,14 +146,14 @@ def measure_repeatability(
         robot: arm with nominal links.
         signals: filters of the equations.
         recordings: recordings of this arm.
-        model: identified arm whose residual is compared; None: there is none.
-        judged: indices of the recordings whose residuals count where they hold repetitions, as they were not fitted;
-            empty: all recordings.
+        model: identified arm whose residual is compared with the floor; None: no model.
+        judged: indices of the recordings that were not fitted. Only their residuals count, if they contain repetitions;
+            otherwise those of all recordings.
     """
-    chosen = [recording.select(robot.joint_names) for recording in recordings]
+    selected = [recording.select(robot.joint_names) for recording in recordings]
     runs = [
         _Run.from_segment(number, segment, signals)
-        for number, recording in enumerate(chosen)
+        for number, recording in enumerate(selected)
         for segment in signals.segments(recording)
         if segment.time[-1] - segment.time[0] > PROBE_S
     ]
@@ -164,22 +167,22 @@ def measure_repeatability(
     spread = torque.std(axis=0)
     squared, drift, dof = _floor_statistics(pairs)
     floor = np.sqrt(squared / 2)
-    copied = floor <= COPY_RATIO * np.maximum(spread, np.finfo(float).tiny)
-    floor[copied | (dof < MIN_FLOOR_DOF)] = np.nan
+    is_copy = floor <= COPY_RATIO * np.maximum(spread, np.finfo(float).tiny)
+    floor[is_copy | (dof < MIN_FLOOR_DOF)] = np.nan
     if not np.isfinite(floor).any():
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         explainable = np.clip(1 - (floor / spread) ** 2, 0.0, 1.0)
     numbers = sorted({run.recording for pair in pairs for run in (pair.first, pair.second)})
     return Repeatability(
-        recordings=tuple(chosen[number].source for number in numbers),
+        recordings=tuple(selected[number].source for number in numbers),
         seconds=float(sum(_seconds(pair) for pair in pairs)),
         joint_names=tuple(robot.joint_names),
         units=tuple("N" if prismatic else "N m" for prismatic in robot.chain.prismatic),
         floor=floor,
         dof=dof,
         explainable=np.where(np.isfinite(floor), explainable, np.nan),
-        residual=np.full(len(floor), np.nan) if model is None else _residual(model, chosen, pairs, judged),
+        residual=np.full(len(floor), np.nan) if model is None else _residual(model, selected, pairs, judged),
         drift=np.where(np.isfinite(floor), drift, np.nan),
     )
 
@@ -188,11 +191,14 @@ def _seconds(pair: _Pair) -> float:
     return len(pair.rows) * pair.first.period
 
 
-# Search: pieces of a run are looked for in all runs, then the shift is refined and the whole overlap compared.
+# Search: find pieces of a run in all runs, refine the shift between the runs, and compare the whole overlap.
 
 
 def _pairs(runs: Sequence[_Run]) -> list[_Pair]:
-    """Return repeated motions, of different recordings if there are any, as a model must hold in all of them."""
+    """Return the motions that are repeated between recordings; if there are none, those within a recording.
+
+    Repetitions in different recordings are preferred, because a model must hold in all recordings.
+    """
     spread = np.concatenate([run.position for run in runs]).std(axis=0)
     if not spread.any():
         return []
@@ -200,24 +206,24 @@ def _pairs(runs: Sequence[_Run]) -> list[_Pair]:
         np.where(spread > 0, spread, 1.0),
         np.sqrt(np.mean(np.concatenate([run.velocity for run in runs]) ** 2, axis=0)),
     )
-    everything = list(combinations_with_replacement(runs, 2))
+    combinations = list(combinations_with_replacement(runs, 2))
     for is_within in (False, True):
-        chosen = [pair for pair in everything if (pair[0].recording == pair[1].recording) is is_within]
-        found = [
+        compared = [pair for pair in combinations if (pair[0].recording == pair[1].recording) is is_within]
+        repeated = [
             pair
-            for first, second in chosen
+            for first, second in compared
             for shift in _shifts(first, second, scales)
             if (pair := _compare(first, second, _refined(first, second, shift, scales), scales)) is not None
         ]
-        if found:
-            return _apart(found)
+        if repeated:
+            return _without_overlaps(repeated)
     return []
 
 
-def _apart(pairs: Sequence[_Pair]) -> list[_Pair]:
-    """Return the longest pairs in which each sample is at most once in a first and once in a second run."""
+def _without_overlaps(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """Return the longest pairs such that each sample occurs at most once as first and at most once as second."""
     kept: list[_Pair] = []
-    for pair in sorted(pairs, key=lambda one: (-len(one.rows), one.times[0])):
+    for pair in sorted(pairs, key=lambda pair: (-len(pair.rows), pair.times[0])):
         if not any(
             (pair.first is other.first and _overlap(pair.rows, other.rows))
             or (pair.second is other.second and _overlap(pair.times, other.times))
@@ -232,7 +238,7 @@ def _overlap(values: NDArray, others: NDArray) -> bool:
 
 
 def _shifts(first: _Run, second: _Run, scales: _Scales) -> list[float]:
-    """Return times, s, to add to those of the first run so that a piece of it is found in the second run."""
+    """Return shifts, s, to add to times of the first run at which the second run repeats a piece of it."""
     path = _coarse(first, scales)
     other = _coarse(second, scales)
     length = int(PROBE_S * SEARCH_RATE_HZ)
@@ -245,16 +251,17 @@ def _shifts(first: _Run, second: _Run, scales: _Scales) -> list[float]:
         probe = path[start : start + length]
         if probe.std(axis=0).max() < MIN_PROBE_TRAVEL:
             continue
+        # Mean square distance at each place in the other run: |p - o|² = |p|² + |o|² - 2 p·o.
         columns = zip(other.T, probe.T, strict=True)
         product = sum(correlate(column, piece)[length - 1 : len(other)] for column, piece in columns)
         distance = np.sum(probe**2) + energy[length:] - energy[:-length] - 2 * product
         distance = np.maximum(distance, 0.0) / probe.size
         if first is second:
-            # A smooth motion resembles itself nearby: search behind that valley, and forward only.
+            # A smooth motion resembles itself at small shifts: skip that minimum, and search forward only.
             beyond = np.flatnonzero(distance[start:] > NEAR_PATH**2)
             distance[: start + (beyond[0] if beyond.size else len(distance))] = np.inf
         place = int(np.argmin(distance)) if len(distance) else 0
-        # A shift of half a sample is a difference that the later comparison removes.
+        # The tolerance allows for an error of half a sample in the shift, which is refined later.
         if distance[place] < NEAR_PATH**2:
             shifts.append(float(second.time[0] - first.time[0]) + (place - int(start)) / SEARCH_RATE_HZ)
     distinct: list[float] = []
@@ -273,29 +280,30 @@ def _coarse(run: _Run, scales: _Scales) -> NDArray:
 def _refined(first: _Run, second: _Run, shift: float, scales: _Scales) -> float:
     """Return the shift with the smallest squared difference of position, by Gauss-Newton steps."""
     spline = CubicSpline(second.time, second.position)
-    tried = shift
+    refined = shift
     for _ in range(4):
-        inside = _inside(first.time + tried, second.time)
+        inside = _inside(first.time + refined, second.time)
         if not inside.any():
             return shift
-        times = first.time[inside] + tried
+        times = first.time[inside] + refined
         error = (first.position[inside] - spline(times)) / scales.position
         slope = spline(times, 1) / scales.position
-        # Samples that are no repetition must not decide.
+        # Samples that are no repetition must not affect the shift.
         near = np.sqrt(np.mean(error**2, axis=1)) < NEAR_PATH
         power = np.sum(slope[near] ** 2)
         if not power > 0:
             return shift
-        tried += float(np.sum(slope[near] * error[near]) / power)
-    return tried if abs(tried - shift) < 2 / SEARCH_RATE_HZ else shift
+        refined += float(np.sum(slope[near] * error[near]) / power)
+    return refined if abs(refined - shift) < 2 / SEARCH_RATE_HZ else shift
 
 
 def _inside(times: NDArray, range_of: NDArray) -> NDArray:
+    """Return a mask of the times from the first to the last time of another series."""
     return (times >= range_of[0]) & (times <= range_of[-1])
 
 
 def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair | None:
-    """Return the longest stretch of the first run that the second one repeats `shift` seconds later; None: no such."""
+    """Return the longest stretch of the first run that the second run repeats `shift` seconds later, or None."""
     times = first.time + shift
     known = np.isfinite(second.torque).all(axis=1)
     if not known.any():
@@ -312,11 +320,11 @@ def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair 
     agreeing[half:-half] = sliding_window_view(squares, 2 * half + 1).mean(axis=1) < MAX_PATH_DIFFERENCE**2
     start, length = longest_run(agreeing)
     rows = np.arange(start, start + length)
-    # At rest nothing is repeated.
+    # Standstill is not a repeated motion.
     rows = rows[(np.abs(first.velocity[rows]) > MIN_SPEED_RATIO * scales.speed).any(axis=1)]
     if len(rows) * period < MIN_REPEATED_S:
         return None
-    # The low-passed torque is smooth, so a cubic between its samples keeps it.
+    # The low-passed torque is smooth, so a cubic spline between its samples restores it.
     torque = CubicSpline(second.time[known], second.torque[known])(times[rows])
     return _Pair(first, second, rows, times[rows], first.torque[rows] - torque)
 
@@ -325,7 +333,7 @@ def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair 
 
 
 def _friction_change(pair: _Pair, joint: int) -> NDArray:
-    """Return columns (K, 3) of a change of offset, dry and viscous friction, orthonormal."""
+    """Return orthonormal columns (K, 3), or fewer, that span changes of offset, dry and viscous friction."""
     velocity = pair.first.velocity[pair.rows, joint]
     columns = np.column_stack([np.ones(len(velocity)), np.sign(velocity), velocity])
     left, singular, _ = np.linalg.svd(columns, full_matrices=False)
@@ -333,7 +341,7 @@ def _friction_change(pair: _Pair, joint: int) -> NDArray:
 
 
 def _carries_another_load(robot: RobotModel, pair: _Pair) -> bool:
-    """Return whether a body at the tip explains most of what a change of friction leaves of the difference."""
+    """Return whether a body at the tip explains most of the difference that a change of friction does not explain."""
     every = 1 + len(pair.rows) // MAX_LOAD_SAMPLES
     pair = _Pair(pair.first, pair.second, pair.rows[::every], pair.times[::every], pair.difference[::every])
     motion = (getattr(pair.first, name)[pair.rows] for name in ("position", "velocity", "acceleration"))
@@ -344,41 +352,45 @@ def _carries_another_load(robot: RobotModel, pair: _Pair) -> bool:
         basis = _friction_change(pair, joint)
         difference = pair.difference[:, joint]
         rest = difference - basis @ (basis.T @ difference)
-        size = np.sqrt(np.mean(rest**2))
-        if size > 0:
-            acting = body[:, joint]
-            targets.append(rest / size)
-            columns.append((acting - basis @ (basis.T @ acting)) / size)
+        rms = np.sqrt(np.mean(rest**2))
+        if rms > 0:
+            body_torque = body[:, joint]
+            targets.append(rest / rms)
+            columns.append((body_torque - basis @ (basis.T @ body_torque)) / rms)
     if not targets:
         return False
     matrix = np.concatenate(columns)
     solution = np.linalg.lstsq(matrix, np.concatenate(targets), rcond=1e-6)[0]
-    left = np.column_stack([target - part @ solution for target, part in zip(targets, columns, strict=True)])
-    n_independent = float(_independent_samples(left, _lag_count(pair)).sum())
-    # The mean square of each target is one; ten parameters explain some of it by chance.
-    unexplained = np.mean(left**2) * n_independent / max(n_independent - PARAMETERS_PER_LINK, 1.0)
+    residual = np.column_stack([target - rows @ solution for target, rows in zip(targets, columns, strict=True)])
+    n_independent = float(_independent_samples(residual, _lag_count(pair)).sum())
+    # The mean square of each target is 1; ten parameters explain a part of it by chance.
+    unexplained = np.mean(residual**2) * n_independent / max(n_independent - PARAMETERS_PER_LINK, 1.0)
     return bool(1 - unexplained > MAX_LOAD_SHARE)
 
 
 def _lag_count(pair: _Pair) -> int:
+    """Return the number of lags of the autocorrelation of a pair's difference."""
     period = (pair.times[-1] - pair.times[0]) / (len(pair.times) - 1)
     return max(1, min(len(pair.rows) // 4, int(MAX_CORRELATION_S / period + COUNT_TOLERANCE)))
 
 
 def _independent_samples(values: NDArray, lags: int) -> NDArray:
-    """Return the numbers (n,) of independent samples that give a mean square as certain as that of values (K, n)."""
+    """Return the numbers (n,) of independent samples whose mean square is as certain as that of values (K, n)."""
     count = len(values)
     independent = []
     for column in values.T:
         products = correlate(column, column)[count - 1 : count + lags]
         correlation = products[1:] / max(products[0], np.finfo(float).tiny)
-        # Squares of correlations that are chance have a mean of 1 / count.
+        # Squares of chance correlations have a mean of 1 / count.
         independent.append(count / (1 + 2 * max(0.0, float(np.sum(correlation**2 - 1 / count)))))
     return np.array(independent)
 
 
 def _floor_statistics(pairs: Sequence[_Pair]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the mean square (n,) of all differences, the share (n,) of drift, and the degrees of freedom (n,)."""
+    """Return the mean square (n,) of all differences, the share (n,) of drift in it, and its degrees of freedom (n,).
+
+    Drift is the change of offset and friction between the two runs of a pair.
+    """
     n = pairs[0].difference.shape[1]
     count = sum(len(pair.rows) for pair in pairs)
     parts = {name: np.zeros(n) for name in ("drift", "rest", "drift_error", "rest_error")}
@@ -395,6 +407,7 @@ def _floor_statistics(pairs: Sequence[_Pair]) -> tuple[NDArray, NDArray, NDArray
         square = share * np.mean(rest**2, axis=0)
         parts["rest"] += square
         parts["rest_error"] += square**2 / _independent_samples(rest, _lag_count(pair))
+    # Satterthwaite: dof = (Σ s)² / Σ (s² / dof_s) for the mean squares s of all parts.
     total = parts["drift"] + parts["rest"]
     with np.errstate(divide="ignore", invalid="ignore"):
         dof = total**2 / (parts["drift_error"] + parts["rest_error"])
@@ -405,7 +418,7 @@ def _floor_statistics(pairs: Sequence[_Pair]) -> tuple[NDArray, NDArray, NDArray
 def _residual(
     model: LinkModel, recordings: Sequence[Recording], pairs: Sequence[_Pair], judged: Sequence[int]
 ) -> NDArray:
-    """Return the RMS residual (n,) of the model on the repeated motion of both runs, those of `judged` if possible."""
+    """Return the RMS residual (n,) of the model on both runs of the repeated motions, in `judged` if possible."""
     spans = [
         (run.recording, float(times[0]), float(times[-1]))
         for pair in pairs
@@ -415,6 +428,6 @@ def _residual(
     errors = []
     for number in sorted({span[0] for span in spans}):
         time, measured, predicted = compare(model, recordings[number])
-        inside = np.any([(time >= start) & (time <= end) for own, start, end in spans if own == number], axis=0)
+        inside = np.any([(time >= start) & (time <= end) for index, start, end in spans if index == number], axis=0)
         errors.append((measured - predicted)[inside])
     return np.sqrt(np.mean(np.concatenate(errors) ** 2, axis=0))

@@ -1,4 +1,4 @@
-"""Static and slow samples of a recording: what gravity identification looks at."""
+"""Static and slow samples of a recording, from which gravity is identified."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ from dynid_ros.signals.spectra import true_runs
 DERIVATIVE_WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
 STOP_TOLERANCE = 2e-4
-"""Distance from its rest, rad or m, below which a joint has come to its place; joints slide further than they stick."""
+"""Distance from its rest, rad or m, within which a joint has arrived; elastic motion under stiction is smaller."""
 MIN_LOAD_CHANGE_TRAVEL = 0.02
 """Travel of other joints, rad or m, above which the load of a joint that has stopped may have changed."""
+HOLD_TOLERANCE = np.deg2rad(3.0)
+"""Largest difference of positions in the same pose: friction shifts a soft servo by one or two degrees between the two
+directions of approach."""
+MIN_SINGLE_SAMPLES = 6
+"""Smallest number of single samples whose noise is estimated; fewer share the noise of the differences."""
+SUM = "both approaches, sum"
+DIFFERENCE = "both approaches, difference"
+SAMPLE_LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
 
 
 @dataclass(frozen=True)
@@ -29,10 +37,10 @@ class Samples:
 
     Attributes:
         position: (M, n) rad or m.
-        velocity: (M, n), zero at rest.
+        velocity: (M, n) rad/s or m/s; zero at rest.
         torque: (M, n) N m or N.
-        direction: (M, n) sign of the motion that friction opposes: of the last approach in a static sample, of the
-            velocity in a slow one; 0 if unknown.
+        direction: (M, n) sign of the motion that friction opposes: sign of the last approach in a static sample, sign
+            of the velocity in a slow sample; 0 if unknown.
         static: (M,) True for a dwell, False for slow motion.
         time: (M,) middle of the stretch, s.
         part: (M,) index of the recording.
@@ -53,8 +61,8 @@ class Samples:
     def friction_known(self) -> NDArray:
         """Mask (M, n) of the samples whose friction has a known sign, that of the joint's last approach.
 
-        The stiction of a held joint takes any value within Coulomb friction, depending on its load. A joint without any
-        known approach, as in a recording with dwells cut out, counts in the samples after it reached a new position.
+        The stiction of a resting joint takes any value within Coulomb friction, depending on its load. If no approach
+        of a joint is known, as in a recording of dwells alone, the static samples at each new position count instead.
         """
         known = self.direction != 0
         before = np.vstack([np.full((1, known.shape[1]), np.inf), self.position])[: len(self)]
@@ -63,13 +71,13 @@ class Samples:
         return np.where(known.any(axis=0), known, moved & self.static[:, None])
 
     def take(self, rows: Sequence[int] | NDArray) -> Samples:
-        """Only these."""
+        """Return the samples of these rows."""
         chosen = np.asarray(rows, int)
         return Samples(**{f.name: getattr(self, f.name)[chosen] for f in fields(Samples)})
 
     @staticmethod
     def join(parts: Sequence[Samples]) -> Samples:
-        """Join samples; the parts are numbered in order."""
+        """Return the samples of all parts, with `part` numbered in their order."""
         joined = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)}
         joined["part"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return Samples(**joined)
@@ -84,8 +92,8 @@ class SampleRules:
         minimum_dwell: shortest rest that makes a static sample, s.
         settle_time: time that is left out at both ends of each rest, s.
         minimum_approach: travel in one direction after which friction opposes it, rad or m.
-        slow_velocity: velocity of the fastest joint in a slow sample.
-        slow_acceleration: largest acceleration in a slow sample, per s².
+        slow_velocity: largest velocity of a joint in a slow sample, rad/s or m/s.
+        slow_acceleration: largest acceleration of a joint in a slow sample, rad/s² or m/s².
         block: length of a slow sample, s.
 
     Raises:
@@ -128,8 +136,8 @@ def with_known_torque(recording: Recording) -> Recording:
 def static_samples(recording: Recording, rules: SampleRules) -> Samples:
     """Return one sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
 
-    A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. A rest
-    that is longer than most, because a slow departure follows, is cut to the usual length.
+    Before a joint moves, its servo loads it against stiction, so the torque changes while the joint still rests. A rest
+    before a slow departure is therefore longer than most, and is cut to the median length.
     """
     q = recording.position
     rows = []
@@ -155,11 +163,11 @@ def extract_samples(
         recordings: recordings of the arm.
         joint_names: joints of the model.
         kind: "static", "slow" or "both".
-        rules: what counts as static and as slow.
+        rules: thresholds of static and slow samples.
 
     Raises:
         RecordingError: a joint of the model is not in a recording.
-        IdentificationError: a recording has no torque, or nothing that counts as a sample.
+        IdentificationError: a recording has no torque, or too few samples.
     """
     selected = [with_known_torque(recording.select(joint_names)) for recording in recordings]
     extractors = [static_samples] if kind in ("static", "both") else []
@@ -173,7 +181,7 @@ def dwells(recording: Recording, rules: SampleRules) -> list[slice]:
 
 
 def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
-    """Blocks of slow and nearly unaccelerated motion; a rest within them is left to `static_samples`."""
+    """Return one sample for each block of slow and nearly unaccelerated motion, without rests of all joints."""
     velocity, acceleration = _derivatives(recording)
     speed = np.abs(velocity)
     slow = np.all(speed < rules.slow_velocity, axis=1) & np.all(np.abs(acceleration) < rules.slow_acceleration, axis=1)
@@ -189,7 +197,7 @@ def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
 
 
 def spaced(samples: Samples, spacing: float) -> Samples:
-    """Return the rows that are at least `spacing` (s) after the previous one."""
+    """Return the samples that follow the previously returned sample by at least `spacing`, s."""
     kept = []
     last = -np.inf
     for m, time in enumerate(samples.time):
@@ -200,24 +208,24 @@ def spaced(samples: Samples, spacing: float) -> Samples:
 
 
 def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
-    """Rows of each dwell that are used, and the end of the whole rest."""
+    """Return for each rest of all joints the rows that are used, without its ends, and the end of the whole rest."""
     velocity, _ = _derivatives(recording)
     time = recording.time
     stretches = true_runs(np.all(np.abs(velocity) < rules.rest_velocity, axis=1))
     rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
     usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
-    found = []
+    used = []
     for start, end in rests:
         last = min(time[end - 1], time[start] + usual) - rules.settle_time
         dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
-        # Where messages were lost, nothing may be left of it, or one sample, which cannot show whether it has settled.
+        # If messages were lost, fewer than two samples may be left, which cannot show whether the torque has settled.
         if dwell.stop - dwell.start >= 2:
-            found.append((dwell, int(end)))
-    return found
+            used.append((dwell, int(end)))
+    return used
 
 
 def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
-    """Return a mask (M,) of rests whose torque changes little from the first half to the second."""
+    """Return a mask (M,) of the rests whose torque changes from the first half to the second by at most 6 medians."""
     if len(rows) < 3:
         return np.ones(len(rows), bool)
     halves = [[half.mean(axis=0) for half in np.array_split(torque[row], 2)] for row in rows]
@@ -227,6 +235,7 @@ def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
 
 
 def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
+    """Return velocity and acceleration (N, n) of a recording."""
     if recording.n_samples < 10:
         raise IdentificationError(
             f"{recording.source}: {recording.n_samples} samples are too few to distinguish rest from motion"
@@ -236,33 +245,40 @@ def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
 
 
 def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
-    """Return the sign (n,) of the last travel of at least `minimum` along a path (N, n) towards rest.
+    """Return the sign (n,) of the last travel of each joint towards its rest.
 
-    Friction keeps this sign. It is 0 if other joints moved on after a joint had reached its position, because its
-    stiction then follows its load.
+    Friction keeps this sign. The sign is 0 if other joints moved on after the joint had arrived, because their motion
+    changes its load, and stiction follows the load.
+
+    Args:
+        path: (N, n) positions before the rest, rad or m.
+        rest: (n,) positions at rest.
+        minimum: smallest travel that counts, rad or m.
     """
     if not len(path):
         return np.zeros(path.shape[1])
     away = path - rest
-    last = _last_beyond(away, minimum)
-    arrived = _last_beyond(away, STOP_TOLERANCE)
-    others = _last_beyond(away, MIN_LOAD_CHANGE_TRAVEL).max()
-    known = (last >= 0) & (arrived >= others)
-    return np.where(known, -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
+    start = _last_beyond(away, minimum)
+    arrival = _last_beyond(away, STOP_TOLERANCE)
+    last_load_change = _last_beyond(away, MIN_LOAD_CHANGE_TRAVEL).max()
+    is_known = (start >= 0) & (arrival >= last_load_change)
+    return np.where(is_known, -np.sign(away[start, np.arange(path.shape[1])]), 0.0)
 
 
 def _last_beyond(away: NDArray, distance: float) -> NDArray:
-    """Return the last row (n,) that is at least so far away; -1 if there is no such row."""
+    """Return for each joint the last row (n,) in which it is at least `distance` away; -1 if there is no such row."""
     far = np.abs(away) >= distance
     return np.where(far.any(axis=0), len(away) - 1 - np.argmax(far[::-1], axis=0), -1)
 
 
 def _steady_sign(velocity: NDArray, rest: float) -> NDArray:
+    """Return the sign (n,) of velocities (N, n) that neither change their sign nor fall below `rest`; otherwise 0."""
     sign = np.sign(velocity)
     return np.where(np.all((sign == sign[0]) & (np.abs(velocity) >= rest), axis=0), sign[0], 0.0)
 
 
 def _means(recording: Recording, rows: list[slice], velocity: NDArray, direction: NDArray, *, static: bool) -> Samples:
+    """Return the means over each slice of rows, as samples of one recording."""
     n = recording.position.shape[1]
 
     def mean(values: NDArray) -> NDArray:
@@ -282,31 +298,32 @@ def _means(recording: Recording, rows: list[slice], velocity: NDArray, direction
 # Single-joint rotations among static samples.
 
 
-HOLD_TOLERANCE = np.deg2rad(3.0)
-"""Poses that differ by less are the same: friction shifts a soft servo by a degree or two between the directions."""
-
-
 @dataclass(frozen=True)
 class Rotation:
-    """Consecutive static samples between which one joint alone moved."""
+    """Consecutive static samples between which one joint alone moved.
+
+    Attributes:
+        joint: index of the joint.
+        rows: (K,) rows of the samples.
+    """
 
     joint: int
     rows: NDArray
 
 
 def rotations(samples: Samples) -> list[Rotation]:
-    """Split static samples into single-joint rotations of at least four poses; the rest belongs to none."""
-    found = []
+    """Return the single-joint rotations of at least four poses among static samples."""
+    result = []
     rows = np.flatnonzero(samples.static)
     start = 0
     while start < len(rows) - 1:
         end, joint = _extend(samples, rows, start)
         if joint is not None and end - start >= 4:
-            found.append(Rotation(joint, rows[start:end]))
+            result.append(Rotation(joint, rows[start:end]))
             start = end
         else:
             start += 1
-    return found
+    return result
 
 
 def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | None]:
@@ -323,26 +340,20 @@ def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | Non
     return len(rows), joint
 
 
-# The two approaches of a pose, from below and from above: friction is in their difference, not in their sum.
-
-
-MIN_SINGLE_SAMPLES = 6
-"""Number of single samples below which they do not show a noise; they take the noise of the differences."""
-SUM = "both approaches, sum"
-DIFFERENCE = "both approaches, difference"
-SAMPLE_LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
+# The two approaches of a pose, from below and from above: their difference contains friction, their sum does not.
 
 
 @dataclass(frozen=True, eq=False)
 class Approaches:
-    """Pairs among m rows, one row per sample and joint: samples of the same pose that was reached from both sides.
+    """Pairs of samples of the same pose, which was approached from both sides.
 
-    Friction that a model lacks cancels in the sum, which shows gravity. Each joint has its own noise for sums,
-    differences, and single samples of known and of unknown direction.
+    The m rows are those of equations, one row per sample and joint. Friction that a model lacks cancels in the sum of a
+    pair, which shows gravity. Each joint has its own noise for sums, for differences, and for single samples of known
+    and of unknown direction.
 
     Attributes:
-        up, down: (p,) rows of each pair.
-        group: (m,) index of the noise of each row, once combined.
+        up, down: (p,) rows of each pair, by the sign of the approach.
+        group: (m,) index into `names` of each row's noise, after the rows are combined.
         names: names of the noises.
     """
 
@@ -360,17 +371,18 @@ class Approaches:
         joint_names: tuple[str, ...],
         state: NDArray | None = None,
     ) -> Approaches:
-        """Find them among rows of the samples (m,) and joints (m,).
+        """Find the pairs among m rows.
 
         Args:
-            samples: all.
-            sample: (m,) which sample each row is of.
-            joint: (m,) which joint.
-            joint_names: all joints.
-            state: (M,) of each sample; those that differ, as by a load, are not of one pose. None: all are alike.
+            samples: M samples.
+            sample: (m,) index of each row's sample.
+            joint: (m,) index of each row's joint.
+            joint_names: names of all joints.
+            state: (M,) state of each sample, such as its load; samples of different states make no pair. None: all
+                samples have the same state.
         """
         direction = samples.direction[sample, joint]
-        kind = np.where(direction != 0, 2, 3)
+        kind = np.where(direction != 0, 2, 3)  # index into SAMPLE_LABELS
         up, down = _partners(samples, sample, joint, np.zeros(len(samples)) if state is None else state)
         kind[up] = 0
         kind[down] = 1
@@ -385,7 +397,7 @@ class Approaches:
         return cls(up, down, group, names)
 
     def combine(self, values: NDArray) -> NDArray:
-        """Replace each pair of rows (m, …) by its half sum and half difference, times √2 so that noise stays white."""
+        """Return rows (m, …) with each pair replaced by its sum and difference over √2, so that noise stays white."""
         combined = np.array(values, dtype=float)
         first = combined[self.up]
         second = combined[self.down]
@@ -395,15 +407,16 @@ class Approaches:
 
 
 def _partners(samples: Samples, sample: NDArray, joint: NDArray, state: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the rows (p,) of static samples that were approached upwards, and their nearest partners (p,)."""
     up = []
     down = []
     position = samples.position
     direction = samples.direction[sample, joint]
     static = samples.static[sample]
     for j, kind in product(np.unique(joint), np.unique(state)):
-        mine = (joint == j) & static & (state[sample] == kind)
-        falling = list(np.flatnonzero(mine & (direction < 0)))
-        for row in np.flatnonzero(mine & (direction > 0)):
+        is_candidate = (joint == j) & static & (state[sample] == kind)
+        falling = list(np.flatnonzero(is_candidate & (direction < 0)))
+        for row in np.flatnonzero(is_candidate & (direction > 0)):
             if not falling:
                 break
             distance = np.abs(position[sample[falling]] - position[sample[row]]).max(axis=1)

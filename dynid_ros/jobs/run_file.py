@@ -1,4 +1,4 @@
-"""The file `experiment.yaml` beside results: command, settings, version and digests of all inputs and results."""
+"""Run file `experiment.yaml` in the folder of the results: command, options, version, digests of inputs and results."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class RunFile:
 
     Attributes:
         command: words of the command, such as "identify links".
-        options: values that were given, by the name of the option, as plain data.
+        options: values of the options that were set, by name, as plain data.
         folder: working directory of the command, to which paths are relative.
         inputs: SHA-256 of each input file by its path; a folder is listed by its files.
         results: SHA-256 of each written file by its path.
+        version: version of dynid_ros that ran the command.
     """
 
     command: str
@@ -47,10 +48,10 @@ class RunFile:
     version: str = __version__
 
     def save(self, path: Path) -> Path:
-        """Write the file; a file of that name that is no run file stays.
+        """Write the file and return its path; only an earlier run file is replaced.
 
         Raises:
-            RunFileError: another file has this name.
+            RunFileError: a file that is no run file has this name.
         """
         if path.exists():
             read_run_file(path)
@@ -66,10 +67,13 @@ class RunFile:
         return write_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
 
     def check_inputs(self, path: Path) -> None:
-        """Refuse a run file of another version, or with an input that is not there or has changed.
+        """Check that the version of dynid_ros and all inputs are those of the run.
+
+        Args:
+            path: run file, for messages.
 
         Raises:
-            RunFileError: names the file, and says what to do.
+            RunFileError: the version differs, or an input is missing or has changed.
         """
         if self.version != __version__:
             raise RunFileError(
@@ -77,9 +81,9 @@ class RunFile:
                 f"same result, or run `dynid {self.command}` again"
             )
         for name, digest in self.inputs.items():
-            found = digest_of(self.folder / name)
-            if found != digest:
-                problem = "is not there" if found is None else "has changed since"
+            present = digest_of(self.folder / name)
+            if present != digest:
+                problem = "is not there" if present is None else "has changed since"
                 raise RunFileError(
                     f"{path}: input {name} {problem}; restore it (SHA-256 {digest[:16]}…), or run "
                     f"`dynid {self.command}` again"
@@ -87,11 +91,11 @@ class RunFile:
 
 
 def write_run_file(command: str, options: Mapping[str, Any], results: Iterable[Path]) -> Path:
-    """Write the run file beside the results of a command: in the folder `output`, or beside a file of that name.
+    """Write the run file of a command and return its path: in the folder `output`, or next to the file `output`.
 
     Args:
         command: words of the command, such as "identify links".
-        options: values that were given, by the name of the option; paths are relative to the working directory.
+        options: values of the options that were set, by name; paths are relative to the working directory.
         results: written files.
 
     Raises:
@@ -108,7 +112,7 @@ def read_run_file(path: Path) -> RunFile:
     """Read a run file.
 
     Raises:
-        RunFileError: it is unreadable, or no run file.
+        RunFileError: the file is unreadable, or no run file.
     """
     try:
         content = read_yaml(path, MAX_RUN_FILE_BYTES)
@@ -145,12 +149,12 @@ def plain_values(value: Any) -> Any:
 
 def digests(paths: Iterable[Path]) -> dict[str, str]:
     """Return the SHA-256 of each file by its path, and of all files in each folder; pipes are left out."""
-    found = {}
+    result = {}
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if (digest := digest_of(file)) is not None:
-                found[str(file)] = digest
-    return found
+                result[str(file)] = digest
+    return result
 
 
 def digest_of(path: Path) -> str | None:
@@ -165,14 +169,15 @@ def digest_of(path: Path) -> str | None:
 
 
 def first_difference(old: Path, new: Path) -> str:
-    """Return the number and the content of the first line that differs between two text files."""
+    """Describe the first line that differs between two text files, by its number and both contents."""
     lines = (path.read_text(encoding="utf-8", errors="replace").splitlines() for path in (old, new))
     for number, (before, after) in enumerate(zip_longest(*lines, fillvalue="end of file"), 1):
         if before != after:
             return f"line {number}: {_shown(after)}, was {_shown(before)}"
-    return "other ends of lines"
+    return "different line ends"
 
 
 def _shown(line: str) -> str:
+    """Return a line without white space at its ends, shortened for a message."""
     text = line.strip()
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
