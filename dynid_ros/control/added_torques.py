@@ -12,9 +12,9 @@ from dynid_ros.control.rest_friction import RestFriction
 MAX_PLAN_AGE_S = 0.1
 """Largest age of a sample of the plan, s."""
 FADE_OUT_S = 0.2
-"""Time in which the torque fades out after the plan ends or is inconsistent, s."""
+"""Fade-out time of the torque after the plan ends or is inconsistent, s."""
 FADE_IN_S = 0.2
-"""Time in which the torque fades in, s."""
+"""Fade-in time of the torque, s."""
 MIN_CONSISTENT_S = 0.2
 """Time for which a plan must be consistent before it is followed, s."""
 PLAN_FILTER_S = 0.004

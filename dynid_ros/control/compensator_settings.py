@@ -128,8 +128,8 @@ class JointSettings:
             gain: factor on the gravity torque, 0 (no compensation) to 1.5.
             torque: largest torques; empty: the URDF's effort limits times `effort_limit_factor`.
             effort_limit_factor: factor on the URDF's effort limits, above 0, at most 1.
-            rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the smallest rate with which the
-                torque limit reaches zero in time.
+            rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the smallest rate that takes
+                the torque from its limit to zero in time.
             limit_margin: distance by which a position may exceed its limits before it counts as a fault, rad or m.
             feedback: gains about the desired pose, and friction; None: no feedback.
             speed_limit: speeds above which joints are braked; empty: half of the URDF's velocity limits.

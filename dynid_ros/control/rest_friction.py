@@ -21,7 +21,7 @@ MIN_DEFLECTION = 3e-4
 FULL_DEFLECTION = 1e-3
 """Deflection at which the torque acts in one direction alone, rad (m)."""
 RISE_S = 1.5
-"""Time in which the amplitude rises after a joint has come to rest, s."""
+"""Duration of the rise of the amplitude after a joint has come to rest, s."""
 STOP_SPEED = 4e-3
 """Speed below which a joint is at rest, rad/s (m/s)."""
 STOP_S = 0.15
@@ -47,7 +47,7 @@ PUSHED_S = 0.1
 WITHDRAWAL_S = 0.06
 """Time after which a withdrawn torque no longer acts, s."""
 TRUST_S = 0.1
-"""Time in which friction compensation of a moving joint fades in after a hand has shown itself, s."""
+"""Fade-in time of the friction compensation of a moving joint after a hand has been detected, s."""
 MIN_ONSET = 0.03
 """Smallest amplitude, as a fraction of the compensated friction, at which the torque can cause a departure."""
 CAP_SHARE = 0.6
@@ -63,7 +63,7 @@ class BreakawayFriction:
     Attributes:
         coulomb: friction at high speed without load.
         stribeck: additional friction at rest, which falls with the speed.
-        stribeck_velocity: speed at which it has fallen to 1/e; infinite where there is none.
+        stribeck_velocity: speed at which it has fallen to 1/e; infinite without such friction.
         load: friction per gravity torque, without unit.
     """
 
@@ -212,7 +212,7 @@ class _Joint:
         return directed + (1.0 - directed_share) * alternation * self._amplitude_towards(alternation)
 
     def _follow_setpoint(self, planned: float) -> float:
-        """Return the share of a joint that a set-point moves."""
+        """Return the fraction of the friction that is compensated while a set-point moves the joint, -1 or 1."""
         self._rest_position = self._mean_position
         self._trial_since = None
         self._is_withdrawn = False
@@ -221,22 +221,22 @@ class _Joint:
         return math.copysign(1.0, planned)
 
     def _amplitude_towards(self, side: float) -> float:
-        amplitude = min(self._amplitude, self._caps[side])
-        """Return the amplitude towards a side, 0 to 1, which a removable payload reduces where it would push.
+        """Return the amplitude towards a side, 0 to 1; it is smaller where a removable payload would push.
 
         A payload above `UNHELD_WEIGHT` moves the joint after its removal in any case, so a reduction has no use.
         """
+        amplitude = min(self._amplitude, self._caps[side])
         weight = side * self.weight
         return min(amplitude, max(1.0 - weight, weight - UNHELD_WEIGHT, 0.0)) if weight > 0.0 else amplitude
 
     def _fade(self, v: float) -> float:
-        """Return the factor by speed: on trial it falls from rest on, which limits the speed."""
+        """Return the factor by which the torque fades with speed; during a trial this limits the speed."""
         if self.is_led:
             return 1.0 - moving_share(v, self.friction_velocity)
         return max(1.0 - abs(v) / self.trial_speed, 0.0)
 
     def _watch_rest(self, step: float, q: float) -> None:
-        """Notice that the joint has come to rest, and let the amplitude rise while it rests."""
+        """Detect that the joint has come to rest, and let the amplitude rise while it rests."""
         self._still_s = self._still_s + step if abs(self._filtered_speed) < STOP_SPEED else 0.0
         is_still = self._still_s > STOP_S
         if is_still and self._is_withdrawn:

@@ -62,7 +62,7 @@ COMMAND_FIELDS = {
     "stiffness": "stiffness",
     "damping": "damping",
 }
-"""Fields of a `CommandSeries` besides its position, by quantity."""
+"""Further fields of a `CommandSeries`, in addition to its position, by quantity."""
 SERIES_TYPES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
     "wrenches": WrenchSeries,
     "poses": PoseSeries,
@@ -230,7 +230,7 @@ def write_csv(recording: Recording, path: Path) -> None:
 
 
 def _command_fields(command: CommandSeries) -> dict[str, np.ndarray]:
-    """Return the fields (K, n) of the commands besides their positions, by quantity."""
+    """Return the fields (K, n) of the commands except their positions, by quantity."""
     return {name: command.further[field] for name, field in COMMAND_FIELDS.items() if field in command.further}
 
 
@@ -296,7 +296,7 @@ def _read_values(path: Path, layout: _Layout, used: list[int]) -> np.ndarray:
 
 
 def _plain_rows(path: Path, layout: _Layout, used: list[int]) -> Iterator[np.ndarray]:
-    """Yield blocks (M, len(used)) of a table that has nothing but numbers.
+    """Yield blocks (M, len(used)) of a table that contains numbers only.
 
     Raises:
         ValueError: a cell is empty or no number, or a line has another number of cells.

@@ -63,7 +63,7 @@ class Safety:
 
     Attributes:
         limits: joint limits of all motions.
-        workspace: box, obstacles and bodies, with which the links must not collide.
+        workspace: box, obstacles and bodies that restrict the links.
         warnings: descriptions of checks that are missing or coarse.
 
     Raises:
@@ -409,5 +409,5 @@ def _unless_nan(values: list[float]) -> list[float] | None:
 
 
 def _nonempty(values: list[str]) -> list[str]:
-    """Return the texts of a parameter without the empty ones, which stand for an empty list in ROS."""
+    """Return the texts of a parameter without the empty ones; ROS needs one empty text for an empty list."""
     return [value for value in values if value]

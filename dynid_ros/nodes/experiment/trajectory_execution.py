@@ -109,7 +109,7 @@ class Arm:
         self._topic, self.action = interface(node, settings.command_topic, self._interface, settings.action_name)
         self._used_interface: CommandTopic = self._topic
         self._is_commanding = False
-        self._rest_pose: NDArray | None = None  # pose that the controller was last told to hold
+        self._rest_pose: NDArray | None = None  # pose in which the controller last brought the arm to rest
 
     def adjust(self, settings: SimpleNamespace) -> None:
         """Change the thresholds at which a motion is stopped, also of a running motion; see `design.THRESHOLDS`.
@@ -284,7 +284,7 @@ class Arm:
         return f"{state}, and the controller was told to hold it there"
 
     def _publish_standstill(self, position: NDArray) -> Trajectory:
-        """Send a standstill at the last pose that the arm was told to hold, or at its positions (n,), and return it.
+        """Send a standstill at the last rest pose of the controller, or at measured positions (n,), and return it.
 
         A soft controller lets the arm sag, so each standstill at the measured positions would lower it further.
         """
