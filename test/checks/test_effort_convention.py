@@ -51,7 +51,7 @@ def errors(recordings, robot):
     return [str(finding) for finding in findings]
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.6, 1.8, 3.0], ids=lambda f: f"masses wrong by {f}")
+@pytest.mark.parametrize("factor", [0.6, 3.0], ids=lambda f: f"masses wrong by {f}")
 def test_torque_passes(slow, poses, robot, factor):
     assert errors(as_torque([slow], factor), robot) == []
     assert errors(as_torque(poses, factor), robot) == []

@@ -29,7 +29,7 @@ def by_camera():
 
 @pytest.fixture(scope="session")
 def by_encoders():
-    """Return the result of joint 5; an encoder measures its link."""
-    experiment = experiments.shortened(experiments.single_joint(5), SECONDS)
+    """Return the result of joint 3; an encoder measures its link."""
+    experiment = experiments.shortened(experiments.single_joint(3), SECONDS)
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
-    return Fitted(experiment, pa10.table_one(5), result)
+    return Fitted(experiment, pa10.table_one(3), result)

@@ -86,7 +86,7 @@ SOFT_CONTACT = (2e-2, 5e-4, 5e-3)
     ],
 )
 def test_columns_equal_finite_differences_of_the_residuals(joint, coulomb, stiction):
-    residuals, values = residuals_of(joint, 2.0, coulomb)
+    residuals, values = residuals_of(joint, 1.2, coulomb)
     run_values = residuals.start()
     run_values[2:N_RUN_VALUES] = stiction
     run_values[0] = residuals.motion(values, run_values).position[20, 0]

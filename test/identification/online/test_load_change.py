@@ -109,7 +109,7 @@ def test_friction_errors_and_rests_are_no_load_change(rests):
     rng = np.random.default_rng(1)
     options = {} if rests is None else {"rests": rests}
     motion = moves(robot, 200.0, RATE_HZ, rng, **options)
-    motion = type(motion)(*(values[: int(60 * RATE_HZ)] for values in motion))
+    motion = type(motion)(*(values[: int(40 * RATE_HZ)] for values in motion))
     torque = mujoco_torque(robot, motion, [])
     q, torque = (measured if rests is None else stuck)(robot, motion, torque, rng)
     online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)

@@ -24,8 +24,3 @@ def test_servos_with_known_gains_determine_gravity(tmp_path):
     assert np.abs(torque - true).max() < 0.02 * np.abs(true).max()
     section = result.document()["gravity"]
     assert all(0 < entry["std"]["n_x"] < 0.02 for entry in section.values())
-
-
-def test_servos_without_gains_do_not_determine_gravity(tmp_path):
-    arm = two(seed=6)
-    assert "gravity" not in ServoIdentification(arm.robot).fit(recorded(arm, 8.0)).document()

@@ -59,6 +59,7 @@ def test_identifies_parameters_over_the_gain(arm, recording, tmp_path):
     assert joint.in_torque == {}
     assert "no torque and no known mass" in joint.undetermined["gain"]
     document = load_identified(result.save(tmp_path / "identified.yaml", [result.validate(recording)]))
+    assert "gravity" not in document
     assert "in_torque" not in document["servos"]["lift"]
     assert document["servos"]["lift"]["delay"] == pytest.approx(true["delay"], abs=1e-3)
     assert document["validation"][0]["unit"] == "rad"
@@ -102,8 +103,9 @@ def test_joint_without_motion_is_held(recording):
     assert abs(delay - true["delay"][3]) < max(4 * error, 1e-3)
 
 
-def test_remarks_on_saturated_torque(arm, command):
-    result = ServoIdentification(arm.robot).fit(record(replace(arm, servos=replace(arm.servos, force=1.2)), command))
+def test_remarks_on_saturated_torque(arm):
+    weak = replace(arm, servos=replace(arm.servos, force=1.2))
+    result = ServoIdentification(arm.robot).fit(record(weak, motion(arm, 6.0, 50.0)))
     assert "times the encoder's noise" in result.summary()
     assert "saturate" in result.summary()
 
