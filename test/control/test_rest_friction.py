@@ -157,3 +157,28 @@ def test_the_torque_against_a_payload_is_smaller_by_its_weight(payload, up):
     assert max(torques) == pytest.approx(2.0 * up)
     if payload >= 0.0:
         assert min(torques) == pytest.approx(-2.0)
+
+
+@pytest.mark.parametrize(("later", "is_led"), [(0.008, False), (0.014, True)])
+def test_distinguishes_a_hand_from_a_weight_by_its_change(later, is_led):
+    """The joint creeps at a constant speed; on trial the torque helps it, and ends where the speed never changes."""
+    friction = RestFriction(1)
+    speeds = [0.0] * 500 + [0.008] * 125 + [later] * 150
+    position = 0.0
+    torques = []
+    for k, speed in enumerate(speeds):
+        position += PERIOD * speed
+        torques += friction.torque(
+            k * PERIOD,
+            [position],
+            [speed],
+            [2.0],
+            rates=[1e3],
+            damping=[math.inf],
+            planned=[0.0],
+            friction_velocity=0.05,
+            payload=[0.0],
+        )
+    assert max(torques[550:600]) > 1.0
+    assert (torques[-1] > 1.0) is is_led
+    assert friction.trust == [1.0 if is_led else 0.0]

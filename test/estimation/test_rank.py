@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from dynid_ros.estimation.rank import Identifiability, decompose, gram_factor, null_space, without_rounding
+from dynid_ros.estimation.rank import (
+    Identifiability,
+    decompose,
+    gram_factor,
+    half_inverse,
+    null_space,
+    without_rounding,
+)
 
 
 def test_decomposition_does_not_depend_on_units():
@@ -48,3 +55,11 @@ def test_the_partner_of_a_parameter_is_that_of_the_largest_correlation_of_either
     covariance = np.array([[1.0, 0.9 * sign, 0.3], [0.9 * sign, 1.0, 0.2 * sign], [0.3, 0.2 * sign, 1.0]])
     information = np.linalg.inv(covariance)
     assert Identifiability.of(information, information).partner(0) == (1, pytest.approx(0.9 * sign))
+
+
+@pytest.mark.parametrize(("independent", "rank"), [(1e-9, 1), (1e-7, 2)])
+def test_half_inverse_covers_the_determined_space(independent, rank):
+    normal = np.array([[1.0, 1.0 - independent], [1.0 - independent, 1.0]])
+    factor = half_inverse(normal)
+    assert factor.shape == (2, rank)
+    np.testing.assert_allclose(factor.T @ normal @ factor, np.eye(rank), atol=1e-6)

@@ -116,7 +116,14 @@ def test_approach_side_of_a_waiting_joint_is_unknown():
     progress = np.linspace(0.0, 1.0, 11)
     first = np.clip(2 * progress, 0.0, 1.0)
     later = np.clip(2 * progress - 1, 0.0, 1.0)
-    for joints, side in (((first, later), [0, 1]), ((-later, first), [-1, 0]), ((progress, -progress), [1, -1])):
+    one_step = np.array([0.0, *np.ones(10)])
+    cases = (
+        ((first, later), [0, 1]),
+        ((-later, first), [-1, 0]),
+        ((progress, -progress), [1, -1]),
+        ((one_step, 0.0 * progress), [1, 0]),
+    )
+    for joints, side in cases:
         path = np.column_stack(joints)
         assert side_of_approach(path, path[-1], 0.005).tolist() == side
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import flexible_experiments as experiments
 import numpy as np
@@ -11,7 +12,11 @@ from printed_method import printed_method
 from spring_experiments import spring_experiment
 
 from dynid_ros.errors import DynidError, IdentificationError
-from dynid_ros.identification.flexible import FlexibleJointIdentification
+from dynid_ros.identification.flexible import (
+    FlexibleJointIdentification,
+    flexible_identification,
+    starting_values,
+)
 from dynid_ros.identification.flexible.flexible_result import remarks
 from dynid_ros.identification.flexible.runs import check_links
 from dynid_ros.model import RobotModel
@@ -52,6 +57,10 @@ def test_accepts_link_positions():
 def test_refuses_motor_positions_or_wrong_units_as_links(link, message):
     with pytest.raises(IdentificationError, match=f"^bench\\.mcap: joint 'elbow'.*{message}"):
         check_links(MOTORS, TIME, link)
+
+
+def test_accepts_a_sample_at_the_end_of_the_motors_time():
+    check_links(MOTORS, TIME[-10:], LINK[-10:])
 
 
 def test_refuses_recordings_without_overlap():
@@ -102,6 +111,27 @@ def test_estimates_the_clock_offset_of_the_camera(by_camera, by_encoders):
     assert run.clock_offset == pytest.approx(experiments.CLOCK_OFFSET, abs=2e-4)
     assert 0 < run.clock_offset_error < 2e-4
     assert by_encoders.result.runs[0].clock_offset == 0.0
+
+
+def test_intervals_span_rivals_and_ripples(by_camera, monkeypatch):
+    result = by_camera.result
+    shift, difference = np.random.default_rng(0).normal(size=(2, len(result.parameters)))
+    ripple = starting_values.Ripple("a ripple", shift)
+    monkeypatch.setattr(flexible_identification, "torque_ripples", lambda *_: [ripple])
+    monkeypatch.setattr(flexible_identification, "fits_poorly", lambda _: False)
+
+    def end(left, change):
+        return SimpleNamespace(
+            solution=SimpleNamespace(channels=[[None, None]], left=left, values=result.parameters + change)
+        )
+
+    best = end(-6.0, 0.0)
+    limit = -6.0 + 2.0 * np.log(flexible_identification.RIVAL_RMS_RATIO)
+    ends = [best, end(limit - 0.01, difference), end(limit + 0.01, 100.0 * difference)]
+    wider = flexible_identification.widen_for_rivals(result, best, ends)
+    grown = np.outer(shift, shift) + np.outer(difference, difference)
+    np.testing.assert_allclose(wider.covariance, result.covariance + grown)
+    assert "a ripple" in wider.remarks
 
 
 def test_errors_are_smaller_than_those_of_the_published_method(by_camera):

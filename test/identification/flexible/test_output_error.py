@@ -1,14 +1,26 @@
-"""Noise spectra that weight the residuals of flexible joints."""
+"""Noise spectra that weight the residuals of flexible joints; end of a search, its rivals and ripples."""
 
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import flexible_experiments as experiments
 import numpy as np
 import pytest
 
-from dynid_ros.identification.flexible.output_error import sensor_whiteners, whiteners
-from dynid_ros.identification.flexible.run_residuals import Channel
+from dynid_ros.identification.flexible.flexible_identification import _leads
+from dynid_ros.identification.flexible.flexible_parameters import Layout
+from dynid_ros.identification.flexible.output_error import OutputError, sensor_whiteners, whiteners
+from dynid_ros.identification.flexible.run_residuals import Channel, RunTerms
 from dynid_ros.identification.flexible.runs import runs
+from dynid_ros.identification.flexible.starting_values import (
+    MIN_RIPPLE_GAIN,
+    LinearSteps,
+    SearchOutcome,
+    Start,
+    torque_ripples,
+)
+from dynid_ros.model.spring import LinearSpring
 
 BINS = 80
 
@@ -42,3 +54,74 @@ def test_initial_whitening_uses_the_sensor_noise():
     torque_noise = experiments.TORQUE_NOISE * np.sqrt(np.mean(experiment.exact[1] ** 2))
     expected = [1.0 / experiments.LINK_NOISE, 1.0 / torque_noise]
     np.testing.assert_allclose(np.diagonal(matrices[3]).real, expected, rtol=0.1)
+
+
+class Short(NamedTuple):
+    """Search in 1.2 s of joint 1, whose link has an encoder of its own."""
+
+    experiment: experiments.Experiment
+    search: OutputError
+    end: SearchOutcome
+
+
+@pytest.fixture(name="short", scope="module")
+def fixture_short():
+    experiment = experiments.shortened(experiments.single_joint(1), 1.2)
+    recording = experiment.recording_with_encoders
+    (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
+    layout = Layout(experiment.robot, experiment.robot.base_parameters(), [LinearSpring()])
+    search = OutputError(layout, [run], [RunTerms()])
+    start = LinearSteps(layout, [run]).solve()
+    return Short(experiment, search, SearchOutcome(Start(0.0, start, 0.0), search, [run], search.solve(start)))
+
+
+def test_first_guess_of_the_motion_is_the_measured_one(short):
+    residuals = short.search.residuals[0]
+    guess = residuals._measured()[:: residuals.run.parts]
+    measured = np.interp(residuals.run.time, residuals.run.link_time, residuals.run.link[:, 0])
+    deflection = residuals.run.fine[:: residuals.run.parts, 0] - measured
+    assert np.std(guess[:, 0] - measured) < 0.3 * np.std(deflection)
+
+
+def test_search_from_the_end_of_another_ends_at_once(short):
+    found = short.end.solution
+    again = short.search.solve(0.5 * found.values, (found.values, short.search.named(found.runs)))
+    assert again.iterations < found.iterations
+    np.testing.assert_allclose(again.values, found.values, rtol=1e-3, atol=1e-3)
+
+
+def test_parameter_without_effect_leaves_the_others_certain(short, monkeypatch):
+    at = short.search.layout.names.index("motor_coulomb joint_1")
+    normal = OutputError._normal
+
+    def without_effect(self, *arguments):
+        information, gradient = normal(self, *arguments)
+        information[at] = information[:, at] = gradient[at] = 0.0
+        return information, gradient
+
+    monkeypatch.setattr(OutputError, "_normal", without_effect)
+    found = short.end.solution
+    with np.errstate(over="ignore"):  # of the variance that is replaced by infinity
+        end = short.search.solve(found.values, (found.values, short.search.named(found.runs)))
+    variances = np.diagonal(end.covariance)
+    assert np.flatnonzero(np.isinf(variances)).tolist() == [at]
+
+
+def test_rival_leads_where_its_residuals_are_clearly_smaller(short):
+    def worse(by):
+        solution = short.end.solution
+        return short.end._replace(solution=replace(solution, left=solution.left + by))
+
+    assert _leads(short.end, worse(0.4))
+    assert not _leads(worse(0.4), short.end)
+    assert not _leads(short.end, worse(1e-4))
+
+
+@pytest.mark.parametrize(("gain", "number"), [(0.9, 0), (1.1, 1)])
+def test_ripple_counts_beyond_what_the_misfit_explains(short, monkeypatch, gain, number):
+    """With residuals four times as large as noise, the likelihood gains sixteen times as easily."""
+    misfit = 16.0
+    end = short.end._replace(solution=replace(short.end.solution, misfit=misfit))
+    effect = np.array([3.0, 4.0]), np.ones(len(end.solution.values)), gain * MIN_RIPPLE_GAIN * misfit
+    monkeypatch.setattr(OutputError, "omitted_torque", lambda *_: effect)
+    assert len(torque_ripples(end, ["joint_1"])) == number

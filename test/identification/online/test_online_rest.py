@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from online_experiment import COULOMB, ENCODER, NOISE, Motion, believed, block, mujoco_torque
 
+from dynid_ros.estimation.recursive_least_squares import EstimateWalk
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.descriptions import demo_arm_urdf
@@ -34,3 +35,17 @@ def test_interval_at_rest_does_not_exclude_the_truth(robot, seed):
         online.sample(*sample)
     low, high = online.estimate().load().confidence_intervals()[0]
     assert np.isnan(low) or low < MASS_KG < high
+
+
+def test_innovations_of_a_resting_joint_do_not_count_as_motion(robot, monkeypatch):
+    """Their spread is infinite, so that they do not count in the walk of the estimate."""
+    spreads = []
+    monkeypatch.setattr(EstimateWalk, "add", lambda self, innovation: spreads.append(innovation.spread))
+    online = OnlineIdentification(robot, "load", believed(robot), noise=NOISE * robot.limits.effort)
+    for time in np.arange(0.0, 3.0, 1 / RATE_HZ):
+        q = np.full(robot.n_joints, 0.4)
+        q[1] += 0.5 * np.sin(2.0 * time)
+        online.sample(time, q, robot.gravity_torque(q))
+    spread = np.array(spreads[len(spreads) // 3 :])
+    assert np.isinf(np.delete(spread, 1, axis=1)).all()
+    assert np.isfinite(spread[:, 1]).mean() > 0.8

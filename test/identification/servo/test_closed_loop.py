@@ -1,12 +1,16 @@
 """Simulation of the closed loop, against SciPy's integration of the same equation, and dry friction at standstill."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynid_ros.identification import ServoIdentification
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal, output_error
+from dynid_ros.identification.servo.servo_identification import MIN_INERTIA_S2
+from dynid_ros.identification.servo.servo_result import ServoJoint
 from dynid_ros.identification.servo.servo_runs import JointColumns, ServoRun
 from dynid_ros.recording.series import CommandPath
 from dynid_ros.signals import Motion
@@ -128,3 +132,31 @@ def test_separates_nearly_parallel_columns_up_to_the_noise():
         exact = np.linalg.lstsq(A, position, rcond=None)[0]
         errors = 1e-3 * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
         assert (np.abs(solution - exact) < 0.05 * errors).all()
+
+
+@pytest.mark.parametrize(("constant", "level"), [(0.3, 0.6), (-0.5, 10 * MIN_INERTIA_S2)])
+def test_starts_with_a_positive_inertia(constant, level):
+    """Columns: inertia that all poses share, inertia that depends on the pose, and a parameter without inertia."""
+    inertia = np.column_stack([np.full(100, 2.0), np.sin(np.linspace(0.0, 6.0, 100)) + 0.1, np.zeros(100)])
+    run = SimpleNamespace(columns=[SimpleNamespace(inertia=inertia)])
+    layout = JointLayout(("link", "pose", "gravity"), False)
+    values = np.array([0.01, 0.2, 0.3, constant, 0.0, 5.0])
+    found = ServoIdentification._with_inertia([run], layout, values, 0)
+    np.testing.assert_allclose(found, [0.01, 0.2, 0.3, level / 2.0, 0.0, 5.0])
+
+
+def test_undetermined_rows_have_no_value():
+    """Only the sum of two parameters shows."""
+    rows = np.random.default_rng(0).normal(size=(20, 30, 4))
+    shown = np.concatenate([rows, rows[:, :, 3:]], axis=2)
+    residual = 0.1 * np.random.default_rng(1).normal(size=(20, 30))
+    normal = Normal(
+        np.einsum("bni,bnj->bij", shown, shown),
+        np.einsum("bni,bn->bi", shown, residual),
+        np.sum(residual**2, axis=1),
+        np.full(20, 30),
+    )
+    wanted = {"one": np.eye(5)[3], "sum": np.eye(5)[3] + np.eye(5)[4], "viscous": np.eye(5)[1]}
+    names = ("lift", JointLayout(("first", "second"), False))
+    joint = ServoJoint.of(names, np.ones(5), normal, wanted, 1e-3)
+    assert set(joint.rows) == {"sum", "viscous"}
