@@ -14,7 +14,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.files.disk_arrays import column_ranges, new_array, row_blocks, stack_columns, take_rows
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED, practically_zero
-from dynid_ros.signals import LowPass, Motion, Resampled, choose_cutoff, filtered_motion, resample
+from dynid_ros.signals import Cutoff, LowPass, Motion, Resampled, choose_cutoff, filtered_motion, resample
 from dynid_ros.signals.driver_filter import DriverFilter
 from dynid_ros.signals.low_pass import STENCIL
 from dynid_ros.signals.resampling import SampleTimes, Segment, judged_times, spline_at, used_times
@@ -33,19 +33,23 @@ MOTION_CUTOFF_RATIO = 2.5
 """Ratio of the cutoff frequency of the motion to that of the equations, so that the motion is not damped there."""
 MAX_CUTOFF_OF_NYQUIST = 0.8
 """Largest cutoff frequency, as a fraction of half the sampling rate."""
+MIN_STRETCH_EDGES = 16
+"""Smallest length of the longest stretch without a gap, in edges of the low-pass of the positions."""
 MAX_POSITION = 1e5
 """Largest position of a joint, rad or m."""
 MAX_TORQUE = 1e7
 """Largest torque of a joint, N m or N."""
 
 
-def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
+def joint_motions(positions: Sequence[NDArray], low_pass: LowPass | Sequence[LowPass]) -> list[Motion]:
     """Return the motions of stretches of a recording, each with positions (M, n), rad or m, M >= 7.
+
+    One low-pass serves all joints, or each joint has its own.
 
     A joint that rests in all stretches gets a constant position. Otherwise the noise of its sensor would look like a
     direction of motion, on which friction depends, and like distinct poses, which separate gravity from an offset.
     """
-    motions = [_continued_motion(stretch, low_pass) for stretch in positions]
+    motions = [_smoothed_motion(stretch, low_pass) for stretch in positions]
     if motions:
         ranges = [column_ranges(motion.position) for motion in motions]
         low = np.min([low for low, _ in ranges], axis=0)
@@ -79,8 +83,22 @@ def first_far_row(position: NDArray, far: NDArray) -> int | None:
     return None
 
 
-def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
-    """Return the motion of positions (M, n), which are continued beyond both ends before they are filtered.
+def _smoothed_motion(position: NDArray, low_pass: LowPass | Sequence[LowPass]) -> Motion:
+    """Return the motion of positions (M, n) by one low-pass, or by one for each joint."""
+    low_passes = [low_pass] if isinstance(low_pass, LowPass) else list(dict.fromkeys(low_pass))
+    if isinstance(low_pass, LowPass) or len(low_passes) == 1:
+        return _continued_motion(position, low_passes[0], slice(None))
+    motion = Motion(*(new_array(*position.shape) for _ in range(3)))
+    for one in low_passes:
+        columns = [j for j, other in enumerate(low_pass) if other == one]
+        for target, values in zip(motion, _continued_motion(position, one, columns), strict=True):
+            for rows in row_blocks(len(position)):
+                target[rows, columns] = values[rows]
+    return motion
+
+
+def _continued_motion(position: NDArray, low_pass: LowPass, columns: slice | list[int]) -> Motion:
+    """Return the motion of columns of positions (M, n), continued beyond both ends before they are filtered.
 
     A cubic is fitted to each end. The usual point-symmetric continuation would lose the acceleration at the ends.
     """
@@ -88,11 +106,13 @@ def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
     fitted = np.arange(min(len(position), max(edge, STENCIL))) / edge
     beyond = np.arange(-edge, 0) / edge
     # The last positions are fitted in reverse order, so that both ends are extrapolated to negative abscissae.
-    before, after = (polyval(beyond, polyfit(fitted, end[: len(fitted)], 3)).T for end in (position, position[::-1]))
-    continued = new_array(len(position) + 2 * edge, position.shape[1])
+    before, after = (
+        polyval(beyond, polyfit(fitted, end[: len(fitted), columns], 3)).T for end in (position, position[::-1])
+    )
+    continued = new_array(len(position) + 2 * edge, before.shape[1])
     continued[:edge] = before
     for rows in row_blocks(len(position)):
-        continued[edge + rows.start : edge + rows.stop] = position[rows]
+        continued[edge + rows.start : edge + rows.stop] = position[rows, columns]
     continued[edge + len(position) :] = after[::-1]
     motion = filtered_motion(continued, low_pass)
     return Motion(*(values[edge : edge + len(position)] for values in motion))
@@ -115,8 +135,8 @@ class LinkSegment:
     rate: float
 
 
-_segments: WeakKeyDictionary[Recording, tuple[float, list[LinkSegment]]] = WeakKeyDictionary()
-"""Motion cutoff frequency, Hz, and segments of the last request for each recording."""
+_segments: WeakKeyDictionary[Recording, tuple[tuple[float, float], list[LinkSegment]]] = WeakKeyDictionary()
+"""Cutoff frequencies, Hz, and segments of the last request for each recording."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +145,8 @@ class LinkSignals:
 
     Attributes:
         cutoff: cutoff frequency of torque and all columns of the regressor, Hz.
-        motion_cutoff: cutoff frequency of positions before differentiation, Hz.
+        motion_cutoff: largest cutoff frequency of positions before differentiation, Hz; of a joint whose accelerations
+            would be noisy it is lower, see `Cutoff.smoothing_cutoffs`.
         reason: explanation of the choice of `cutoff`.
         driver: filter that the driver applies to the torque; None: no filter.
     """
@@ -152,9 +173,8 @@ class LinkSignals:
             series = uniform_positions(recording)
             rates.append(series.rate)
             if cutoff is None:
-                longest = max((segment.values for segment in series.segments), key=len)
                 try:
-                    choices.append(choose_cutoff(longest, series.rate))
+                    choices.append(_motion_band(recording))
                 except RecordingError as error:
                     raise IdentificationError(f"{recording.source}: {error}") from error
         largest_cutoff = MAX_CUTOFF_OF_NYQUIST * min(rates) / 2
@@ -172,6 +192,7 @@ class LinkSignals:
                 cutoff = largest_cutoff / 2
                 reason += f" {min(rates):.4g} samples per second allow {cutoff:.3g} Hz."
         motion_cutoff = min(MOTION_CUTOFF_RATIO * cutoff, largest_cutoff) if motion_cutoff is None else motion_cutoff
+        reason += _noisy_joints(recordings, choices, cutoff, motion_cutoff)
         for name, value in (("cutoff", cutoff), ("motion_cutoff", motion_cutoff)):
             if not 0 < value <= largest_cutoff:
                 raise IdentificationError(
@@ -191,11 +212,12 @@ class LinkSignals:
         Raises:
             IdentificationError: a joint has no torque, nothing moves, or no segment is long enough.
         """
-        known_cutoff, segments = _segments.get(recording, (None, []))
-        if known_cutoff != self.motion_cutoff:
+        cutoffs = self.cutoff, self.motion_cutoff
+        known_cutoffs, segments = _segments.get(recording, (None, []))
+        if known_cutoffs != cutoffs:
             require_torque(recording)
             segments = self.segments_with(recording, recording.torque)
-            _segments[recording] = self.motion_cutoff, segments
+            _segments[recording] = cutoffs, segments
         return list(segments)
 
     def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
@@ -206,10 +228,10 @@ class LinkSignals:
         """
         n = recording.n_joints
         series = _uniform(recording, stack_columns([recording.position, channels]))
-        low_pass = self._motion_filter(series, recording.source)
-        edge = low_pass.edge
+        low_passes = self._motion_filters(series, recording)
+        edge = max(low_pass.edge for low_pass in low_passes)
         parts = [part for part in series.segments if len(part.time) > 2 * edge + STENCIL]
-        motions = joint_motions([part.values[:, :n] for part in parts], low_pass)
+        motions = joint_motions([part.values[:, :n] for part in parts], low_passes)
         if parts and not any(np.any(column_ranges(motion.velocity)) for motion in motions):
             raise IdentificationError(
                 f"{recording.source}: all joints are at rest, none covers {MOVED:g} rad or m; record motion"
@@ -238,14 +260,14 @@ class LinkSignals:
             IdentificationError: there are too few samples, or the rate is too low for the motion's cutoff frequency.
         """
         series = uniform_positions(recording)
-        low_pass = self._motion_filter(series, recording.source)
+        low_passes = self._motion_filters(series, recording)
         time, _ = row_times(recording)
         result = Motion(*(new_array(*recording.position.shape) for _ in range(3)))
         is_known = np.zeros(len(time), bool)
         for rows in row_blocks(len(time)):
             result.position[rows] = recording.position[rows]
         parts = [part for part in series.segments if len(part.time) >= STENCIL]
-        for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
+        for part, motion in zip(parts, joint_motions([part.values for part in parts], low_passes), strict=True):
             rows = _rows_between(time, part, series.step)
             is_known[rows] = True
             for target, values in zip(result, motion, strict=True):
@@ -279,14 +301,51 @@ class LinkSignals:
         """Return the settling time of the driver's filter at a rate, Hz, as a number of samples."""
         return 0 if self.driver is None else self.driver.settling(rate)
 
-    def _motion_filter(self, series: Resampled, source: str) -> LowPass:
-        """Return the low-pass of the positions at the rate of a recording."""
-        if self.motion_cutoff >= series.rate / 2:
+    def _motion_filters(self, series: Resampled, recording: Recording) -> list[LowPass]:
+        """Return the low-pass of each joint's positions, with a lower cutoff frequency where noise does harm."""
+        rate = series.rate
+        if self.motion_cutoff >= rate / 2:
             raise IdentificationError(
-                f"{source}: {series.rate:.4g} samples per second are too few for the motion cut-off of "
+                f"{recording.source}: {rate:.4g} samples per second are too few for the motion cut-off of "
                 f"{self.motion_cutoff:.3g} Hz that the model was identified with; record faster"
             )
-        return LowPass(self.motion_cutoff, series.rate)
+        widest = LowPass(self.motion_cutoff, rate)
+        try:
+            cutoffs = _motion_band(recording).smoothing_cutoffs(self.cutoff, self.motion_cutoff)
+        except RecordingError:  # too short for a spectrum, or nothing moves
+            return [widest] * recording.n_joints
+        # The edge is inversely proportional to the cutoff frequency.
+        longest = max(len(part.time) for part in series.segments)
+        lowest = min(MIN_STRETCH_EDGES * widest.edge / longest, 1.0) * self.motion_cutoff
+        return [LowPass(float(cutoff), rate) for cutoff in np.maximum(cutoffs, lowest)]
+
+
+_bands: WeakKeyDictionary[Recording, Cutoff] = WeakKeyDictionary()
+
+
+def _motion_band(recording: Recording) -> Cutoff:
+    """Return the band of the motion in the longest stretch of a recording.
+
+    Raises:
+        RecordingError: the stretch is too short, or no joint moves.
+    """
+    if recording not in _bands:
+        series = uniform_positions(recording)
+        _bands[recording] = choose_cutoff(max((part.values for part in series.segments), key=len), series.rate)
+    return _bands[recording]
+
+
+def _noisy_joints(recordings: Sequence[Recording], bands: Sequence[Cutoff], cutoff: float, motion_cutoff: float) -> str:
+    """Return a sentence on the joints whose positions are smoothed further, or an empty text."""
+    smoothed: dict[str, float] = {}
+    for recording, band in zip(recordings, bands, strict=False):  # bands are not looked for if the cutoff is given
+        for name, own in zip(recording.joint_names, band.smoothing_cutoffs(cutoff, motion_cutoff), strict=True):
+            if own < motion_cutoff:
+                smoothed[name] = min(own, smoothed.get(name, np.inf))
+    if not smoothed:
+        return ""
+    words = ", ".join(f"{name} {own:.2g} Hz" for name, own in smoothed.items())
+    return f" Noise of positions would count as acceleration, so they pass a narrower low-pass: {words}."
 
 
 def _rows_between(time: NDArray, part: Segment, step: float) -> slice:

@@ -206,6 +206,14 @@ MIN_BAND_GAIN = 0.99
 """Gain of the low-pass at the highest frequency of the motion."""
 MAX_CUTOFF_OF_NYQUIST = 0.8
 """Largest cutoff frequency, as a fraction of half the sampling rate."""
+MIN_VISIBLE_RATIO = 3.0
+"""Smallest ratio of the densities of a position and of its noise for motion or vibration; noise alone varies less."""
+WINDOW_SPREAD = 4 / 7
+"""Variance of the spectral window of `squared_hann`, in squares of the distance between frequencies."""
+MAX_NOISE_SHARE = 5e-3
+"""Largest share of noise in the power of an acceleration that is not smoothed further; biases reach four times it."""
+SMOOTHED_NOISE_SHARE = 1e-3
+"""Share of noise that further smoothing leaves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +225,46 @@ class Cutoff:
         bands: (n,) highest frequency of each joint's motion, Hz; NaN for a joint at rest.
         valleys: (n,) frequency from which noise outweighs motion, Hz; NaN for a joint at rest.
         reason: explanation in one or two sentences.
+        frequency: (K,) Hz.
+        density: (K, n) power density of the positions at each frequency, rad²/Hz or m²/Hz.
     """
 
     low_pass: LowPass
     bands: NDArray
     valleys: NDArray
     reason: str
+    frequency: NDArray
+    density: NDArray
+
+    def smoothing_cutoffs(self, cutoff: float, highest: float) -> NDArray:
+        """Return the cutoff frequency (n,) of the low-pass of each joint's positions, Hz.
+
+        Least squares attenuates a parameter by the share of noise in the power of its regressor. White noise of density
+        N has the power (2π)⁴ N f⁵/5 in the accelerations up to a frequency f. Frequencies at which motion or vibration
+        outweighs the noise pass.
+
+        Args:
+            cutoff: cutoff frequency of the equations, which stop noise above it, Hz.
+            highest: cutoff frequency of joints whose noise does no harm, Hz.
+        """
+        inside = self.frequency <= cutoff
+        # The window spreads each line; a Hermite polynomial has the mean f⁴ over a normal distribution about f.
+        spread = WINDOW_SPREAD * self.frequency[0] ** 2
+        weight = self.frequency**4 - 6 * spread * self.frequency**2 + 3 * spread**2
+        found = np.full(len(self.bands), highest)
+        for j in np.flatnonzero(np.isfinite(self.valleys)):
+            density = self.density[:, j]
+            smooth = _smooth(self.frequency, density)
+            noise = float(np.median(smooth[self.frequency >= self.valleys[j]]))
+            visible = self.frequency[inside & (smooth > MIN_VISIBLE_RATIO * noise)].max(initial=0.0)
+            signal = np.where(self.frequency <= visible, np.maximum(density - noise, 0.0), 0.0)
+            power = max(self.frequency[0] * float(weight @ signal), 0.0)
+            if noise * cutoff**5 / 5 <= MAX_NOISE_SHARE * power:
+                continue
+            harmless = (5 * SMOOTHED_NOISE_SHARE * power / noise) ** 0.2
+            chosen = max(harmless, _passing(visible, self.low_pass.rate, self.low_pass.order))
+            found[j] = chosen if chosen < cutoff else highest
+        return found
 
 
 def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order: int = 4) -> Cutoff:
@@ -254,13 +296,13 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
         raise RecordingError(
             f"no spectrum of positions that are {1 / rate:.3g} s apart: expected some in a second; time must be in s"
         )
-    bands, valleys = _bands(position, rate, length, share)
+    bands, valleys, spectrum = _bands(position, rate, length, share)
     if np.isnan(bands).all():
         # A joint that moved in one direction accelerated where the window is small. Elsewhere it is a trend.
         reach = length // 2
         before = 2 * position[0] - position[reach:0:-1]
         after = 2 * position[-1] - position[-2 : -reach - 2 : -1]
-        bands, valleys = _bands(np.concatenate([before, position, after]), rate, length, share)
+        bands, valleys, spectrum = _bands(np.concatenate([before, position, after]), rate, length, share)
     if np.isnan(bands).all():
         raise RecordingError("no joint moves above its noise: there is no motion to choose a cut-off for")
     fastest = int(np.nanargmax(bands))
@@ -276,18 +318,18 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
             f"the motion reaches up to {bands[fastest]:.3g} Hz, too close to half of the {rate:.4g} samples per "
             f"second: {cutoff:.3g} Hz is the highest cut-off there; record faster."
         )
-    return Cutoff(LowPass(float(cutoff), rate, order), bands, valleys, reason)
+    return Cutoff(LowPass(float(cutoff), rate, order), bands, valleys, reason, *spectrum)
 
 
-def _bands(position: NDArray, rate: float, length: int, share: float) -> tuple[NDArray, NDArray]:
-    """Return the ends (n,) of the bands and the valleys (n,) above them, Hz, from periodograms of a length."""
+def _bands(position: NDArray, rate: float, length: int, share: float) -> tuple[NDArray, NDArray, list[NDArray]]:
+    """Return the ends (n,) of the bands, the valleys (n,) above them, and the spectrum of `Cutoff`."""
     # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
     frequency, density = power_density(position, rate, squared_hann(length))
     # Detrending empties the lowest bins, the last one holds half.
     frequency = frequency[1:-1]
     density = density[1:-1]
     found = np.array([_band(frequency, column, share) for column in density.T])
-    return found[:, 0], found[:, 1]
+    return found[:, 0], found[:, 1], [frequency, density]
 
 
 def _band(frequency: NDArray, density: NDArray, share: float) -> tuple[float, float]:

@@ -8,6 +8,8 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.signals import LowPass, choose_cutoff
 from dynid_ros.signals.low_pass import local_derivative
 
+RATE = 500.0
+
 
 def motion(rate, highest, noise, seconds=30.0, seed=0):
     """(N, 2): harmonics of 0.1 Hz up to `highest` with equal acceleration, and up to half of it; white noise."""
@@ -42,6 +44,31 @@ def test_resting_joint_does_not_count():
     assert choice.bands[0] == pytest.approx(3.0, abs=0.4)
 
 
+class TestSmoothingCutoffs:
+    """A joint with harmonics up to 6 Hz, and a slow one whose noise is two thirds of its acceleration's power."""
+
+    def cutoffs(self, noise, vibration=0.0):
+        rng = np.random.default_rng(4)
+        time = np.arange(0, 30, 1 / RATE)
+        fast = sum(np.sin(2 * np.pi * f * time + f) / f**2 for f in (0.7, 1.9, 4.1, 6.0))
+        slow = 0.01 * np.sin(2 * np.pi * 0.6 * time) + vibration * np.sin(2 * np.pi * 13.0 * time)
+        q = np.column_stack([fast, slow]) + np.array([1e-5, noise]) * rng.normal(size=(len(time), 2))
+        return choose_cutoff(q, RATE).smoothing_cutoffs(20.0, 50.0)
+
+    def test_noise_of_a_slow_joint_leaves_a_thousandth(self):
+        fast, slow = self.cutoffs(4e-5)
+        acceleration = 0.01 * (2 * np.pi * 0.6) ** 2 / np.sqrt(2)
+        noise = (4e-5) ** 2 * 2 / RATE * (2 * np.pi) ** 4 * slow**5 / 5
+        assert fast == 50.0
+        assert noise / acceleration**2 == pytest.approx(1e-3, rel=0.3)
+
+    def test_harmless_noise_is_not_smoothed(self):
+        assert (self.cutoffs(5e-7) == 50.0).all()
+
+    def test_vibration_is_not_smoothed(self):
+        assert self.cutoffs(4e-5, vibration=1e-4)[1] > 15.0
+
+
 def test_motion_too_fast_for_the_recording():
     choice = choose_cutoff(motion(20.0, 8.5, 1e-6), 20.0)
     assert choice.low_pass.cutoff == pytest.approx(8.0)
@@ -55,9 +82,6 @@ def test_a_joint_that_goes_one_way_moves():
     q = 0.5 * (rising**2 / 0.6 + np.maximum(time - 0.3, 0.0)) + np.random.default_rng(0).normal(0.0, 1e-4, len(time))
     choice = choose_cutoff(q[:, None], 1000.0)
     assert 1.0 < choice.bands[0] < 8.0
-
-
-RATE = 500.0
 
 
 def tone(frequency, n=5000):

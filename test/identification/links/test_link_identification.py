@@ -40,6 +40,7 @@ from dynid_ros.model import BaseParameters, FrictionModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording import Recording
 
 FRICTION = JointFriction(offset=True)
 NOISE = np.array([0.05, 0.2, 0.5])
@@ -504,3 +505,36 @@ def test_configured_friction_needs_one_least_squares_solution(monkeypatch):
     identification = LinkIdentification(robot, JointFriction(), estimator="weighted", errors="white")
     identification.fit_samples(q, qd, qdd, torque)
     assert len(problems) == 1
+
+
+@pytest.mark.parametrize("arm", [scara, gantry])
+def test_coarse_counts_of_a_slow_slide_do_not_lower_its_mass(arm):
+    """Fast joints ask for a wide low-pass, in which the counts are a part of the slide's acceleration."""
+    robot = arm()
+    slides = robot.chain.prismatic
+    slow = slides if arm is scara else np.arange(3) == 0
+    time = np.arange(0.0, 20.0, 0.004)
+    rng = np.random.default_rng(3)
+    motion = np.zeros((3, len(time), robot.n_joints))
+    for j, is_slow in enumerate(slow):
+        for harmonic in (1, 2, 4):
+            rate = 2 * np.pi * harmonic * (0.1 if is_slow else 2.3)
+            phase = rng.uniform(0.0, 2 * np.pi)
+            size = (0.04 if is_slow else 0.1) / harmonic
+            for order in range(3):
+                motion[order, :, j] += size * rate**order * np.sin(rate * time + phase + order * np.pi / 2)
+    torque = robot.inverse_dynamics(*motion)
+    counts = np.where(slow, 2e-5, 1e-6)
+    recording = Recording(robot.joint_names, time, np.round(motion[0] / counts) * counts, motion[1], torque)
+    result = LinkIdentification(robot, friction=JointFriction(offset=True), estimator="weighted").fit(recording)
+    error = result.base.combinations[:, : robot.parameters.size] @ robot.parameters - result.base_parameters.values
+    masses = [
+        k
+        for k, text in enumerate(result.base_parameters.expressions)
+        if text.startswith("m1" if arm is gantry else "m3")
+    ]
+    assert masses
+    for k in masses:
+        assert error[k] == pytest.approx(0.0, abs=0.005 * robot.parameters[::10].sum())
+        low, high = result.base_parameters.confidence_intervals()[k]
+        assert low <= result.base_parameters.values[k] + error[k] <= high
