@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from helpers.floating_arm import STRANGERS
-from helpers.guided_arm import SCENARIOS, starting_motion, unasked_motion
+from helpers.guided_arm import SCENARIOS, spontaneous_motion, starting_motion
 
 from dynid_ros.control.rest_friction import MAX_REST_SCALE
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _minute(arm: str, scenario: str, seed: int) -> float:
-    return unasked_motion(STRANGERS[arm], scenario, seed=seed)
+    return spontaneous_motion(STRANGERS[arm], scenario, seed=seed)
 
 
 if __name__ == "__main__":

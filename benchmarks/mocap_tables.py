@@ -21,8 +21,8 @@ import numpy as np
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from hinge_bench import REQUIRED, Errors, rms_errors
-from hinge_markers import AXIS, places, swing, turning
+from hinge_bench import REQUIRED_ERRORS, Errors, rms_errors
+from hinge_markers import AXIS, place_markers, record_rotation, swing_angle
 
 from dynid_ros.mocap import SingleJoint
 
@@ -36,10 +36,11 @@ def main() -> None:
     print(f"{'':>6}{'axis (°)':>25}{'centre (mm)':>49}{'angle (°)':>16}")
     heads = ("axis", "asked", "said", "biased", "asked", "centre", "asked", "said", "angle", "said")
     print(f"{'range':>6}" + "".join(f"{head:>9}" for head in heads))
-    for range_deg in tqdm(REQUIRED, disable=None):
+    for range_deg in tqdm(REQUIRED_ERRORS, disable=None):
         row = rms_errors(range_deg, options.repetitions, options.seed)
         print(
-            f"{range_deg:>5.0f}°" + "".join(f"{value:>9.3g}" for value in columns(row, REQUIRED[range_deg])), flush=True
+            f"{range_deg:>5.0f}°" + "".join(f"{value:>9.3g}" for value in columns(row, REQUIRED_ERRORS[range_deg])),
+            flush=True,
         )
     print("\nlink angle by `SingleJoint`, RMS")
     for name, radius, angles in (
@@ -54,9 +55,9 @@ def columns(row: Errors, goal: tuple[float, float, float]) -> tuple[float, ...]:
     """Return the errors with their goals."""
     axis, biased, compensated = goal
     return (
-        *(row.direction, axis, row.direction_said),
-        *(row.biased, biased, row.compensated, compensated, row.compensated_said),
-        *(row.angle, row.angle_said),
+        *(row.direction, axis, row.direction_reported),
+        *(row.biased, biased, row.compensated, compensated, row.compensated_reported),
+        *(row.angle, row.angle_reported),
     )
 
 
@@ -65,7 +66,7 @@ def link_angle(radius: float, angles: tuple[float, ...], repetitions: int, seed:
     rng = np.random.default_rng(seed)
     squares = []
     for _ in range(repetitions):
-        record = turning(swing(60.0), places(radius, angles), rng)
+        record = record_rotation(swing_angle(60.0), place_markers(radius, angles), rng)
         result = SingleJoint(towards=AXIS).fit(record.time, record.markers)
         squares.append((np.var(result.angle - record.angle), np.mean(result.standard_errors**2)))
     error, reported = np.rad2deg(np.sqrt(np.mean(squares, axis=0)))

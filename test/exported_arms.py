@@ -1,4 +1,4 @@
-"""Real arms with links that are not those of their URDF, as exports have them."""
+"""Provide public arms with links that differ from their URDFs, like identified ones."""
 
 import numpy as np
 from pinocchio_arm import example_urdf
@@ -17,8 +17,8 @@ ARMS = {
 }
 
 
-def identified(path):
-    """The arm, with links that are not the URDF's."""
+def load_identified_arm(path):
+    """Return the arm, and link parameters that differ from its URDF."""
     text = example_urdf(path).read_text()
     robot = RobotModel.from_urdf(text, tip=ARMS[path])
     nominal, _ = possible_prior(robot.parameters, robot.link_names)

@@ -1,4 +1,4 @@
-"""Inertias to write into a URDF, and what other programs read from it."""
+"""Provide inertias to write into a URDF, and compare what Pinocchio and MuJoCo read from it."""
 
 from xml.etree import ElementTree as ET
 
@@ -10,30 +10,30 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_log_cholesky, possible_prior
 
 
-def other_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:
-    """The URDF's, made possible, with a body of half a kilogram and the size of a hand added to each link."""
+def draw_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:
+    """Return consistent URDF parameters with a body of about 0.5 kg and 0.05 m added to each link."""
     nominal, _ = possible_prior(robot.parameters, robot.link_names)
     coordinates = np.random.default_rng(seed).normal(size=(robot.n_joints, 10)) * ([0.3] * 4 + [0.1] * 6)
     coordinates[:, :4] += [-0.4, -3.0, -3.0, -3.0]
     return nominal + from_log_cholesky(coordinates).ravel()
 
 
-def assert_parameters(found: np.ndarray, expected: np.ndarray) -> None:
-    """To 1e-12 of the mass, the largest moment and the largest inertia of each link."""
-    found, expected = found.reshape(-1, 10), expected.reshape(-1, 10)
+def assert_parameters(actual: np.ndarray, expected: np.ndarray) -> None:
+    """Assert equality to 1e-12 of the mass, the largest moment and the largest inertia of each link."""
+    actual, expected = actual.reshape(-1, 10), expected.reshape(-1, 10)
     for entries in (slice(0, 1), slice(1, 4), slice(4, 10)):
         largest = np.abs(expected[:, entries]).max(axis=1, keepdims=True)
-        assert np.all(np.abs(found - expected)[:, entries] <= 1e-12 * largest)
+        assert np.all(np.abs(actual - expected)[:, entries] <= 1e-12 * largest)
 
 
 def assert_same_torque(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
-    """Pinocchio and MuJoCo, all other joints locked at zero, feel what the parameters say."""
+    """Assert that Pinocchio and MuJoCo compute the model's torque, with all other joints locked at zero."""
     q, qd, qdd = np.random.default_rng(5).normal(size=(3, 5, robot.n_joints))
     expected = robot.inverse_dynamics(q, qd, qdd, parameters)
     scale = np.abs(expected).max()
     arm = PinocchioArm(urdf, robot.joint_names, robot.gravity)
-    found = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale)
+    torque = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
+    np.testing.assert_allclose(torque, expected, rtol=0, atol=1e-11 * scale)
     np.testing.assert_allclose(mujoco_torque(urdf, robot, q, qd, qdd), expected, rtol=0, atol=1e-9 * scale)
 
 
@@ -45,7 +45,7 @@ def mujoco_torque(urdf: str, robot: RobotModel, q: np.ndarray, qd: np.ndarray, q
             link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
-    # It refuses what has no inertia only where it does not repair it; fused links get a wrong centre of mass in 3.3.
+    # Without balancing, MuJoCo refuses links without inertia; version 3.3 fuses links with a wrong center.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
     model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
     model.opt.gravity = robot.gravity

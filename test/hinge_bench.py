@@ -1,41 +1,50 @@
-"""Errors of axis, centre and angle over repetitions, beside those that a correct implementation must reach."""
+"""Compute errors of axis, center and angle over repetitions, and define the required accuracy."""
 
 from typing import NamedTuple
 
 import numpy as np
-from hinge_markers import AXIS, RANGES, Turning, direction_error, distance_error, places, swing, turning
+from hinge_markers import (
+    AXIS,
+    RANGES_DEG,
+    RotationRecord,
+    direction_error,
+    distance_error,
+    place_markers,
+    record_rotation,
+    swing_angle,
+)
 
 from dynid_ros.mocap import axis_of_rotation, center_of_rotation, joint_angle, start_hinge
 
-REQUIRED = {
+REQUIRED_ERRORS = {
     10.0: (0.21, 18.2, 0.57),
     20.0: (0.083, 4.0, 0.24),
     45.0: (0.030, 0.40, 0.09),
     90.0: (0.011, 0.060, 0.036),
     170.0: (0.005, 0.015, 0.013),
 }
-"""By range in degrees: error of the axis in degrees, of the centre uncompensated and compensated in mm. Three markers
-at 0.15 m, 0.3 mm of noise, 2500 frames; their angles about the axis and the course of the motion are not given."""
+"""Errors by range in degrees: of the axis in degrees, of the uncompensated and the compensated center in mm, for three
+markers at 0.15 m, 0.3 mm of noise and 2500 frames."""
 
-REQUIRED_ANGLE = 0.066
-"""RMS of the angle, degrees."""
+REQUIRED_ANGLE_DEG = 0.066
+"""Required RMS error of the angle in degrees."""
 
-assert tuple(REQUIRED) == RANGES
+assert tuple(REQUIRED_ERRORS) == RANGES_DEG
 
 
 class Errors(NamedTuple):
-    """Of one repetition: degrees and mm; `_said` are the reported standard errors."""
+    """Errors of one repetition in degrees and mm; `_reported` fields are the reported standard errors."""
 
     direction: float
-    direction_said: float
+    direction_reported: float
     biased: float
     compensated: float
-    compensated_said: float
+    compensated_reported: float
     angle: float
-    angle_said: float
+    angle_reported: float
 
 
-def errors(record: Turning) -> Errors:
+def compute_errors(record: RotationRecord) -> Errors:
     """Return the errors of axis, centre and angle."""
     direction = axis_of_rotation(record.markers)
     biased = center_of_rotation(record.markers, direction.direction, compensated=False)
@@ -54,7 +63,7 @@ def errors(record: Turning) -> Errors:
 
 
 def rms_errors(range_deg: float, repetitions: int, seed: int) -> Errors:
-    """Root mean squares over repetitions with new noise."""
+    """Return root mean square errors over repetitions with new noise."""
     rng = np.random.default_rng([seed, int(range_deg)])
-    found = [errors(turning(swing(range_deg), places(), rng)) for _ in range(repetitions)]
-    return Errors(*np.sqrt(np.mean(np.square(found), axis=0)))
+    records = (record_rotation(swing_angle(range_deg), place_markers(), rng) for _ in range(repetitions))
+    return Errors(*np.sqrt(np.mean(np.square([compute_errors(record) for record in records]), axis=0)))

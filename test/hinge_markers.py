@@ -1,58 +1,58 @@
-"""Markers on a body that turns about a fixed axis, as cameras see them; by scipy's rotations alone."""
+"""Simulate markers on a body that rotates about a fixed axis, by scipy's rotations alone."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-RATE = 250.0
+RATE_HZ = 250.0
 AXIS = np.array([0.48, -0.6, 0.64])
 POINT = np.array([1.2, -0.4, 2.3])
-NOISE = 3e-4
-RANGES = (10.0, 20.0, 45.0, 90.0, 170.0)
-"""Degrees."""
+NOISE_M = 3e-4
+RANGES_DEG = (10.0, 20.0, 45.0, 90.0, 170.0)
+"""Ranges of motion in degrees."""
 
 
 @dataclass(frozen=True)
-class Turning:
-    """What the cameras see, and the truth: time (N,) s, markers (N, P, 3) m, angle (N,) rad."""
+class RotationRecord:
+    """Record of a rotation: time (N,) in s, measured markers (N, P, 3) in m, true angle (N,) in rad."""
 
     time: np.ndarray
     markers: np.ndarray
     angle: np.ndarray
 
 
-def places(
+def place_markers(
     radius: float = 0.15, angles: tuple[float, ...] = (-8, 0, 8), heights: tuple[float, ...] | None = None
 ) -> np.ndarray:
-    """(P, 3) markers from the point on the axis at angle zero, at angles in degrees about the axis."""
+    """Return markers (P, 3) relative to a point on the axis, at angles in degrees about the axis."""
     side = np.cross(AXIS, [0.0, 0.0, 1.0])
     side /= np.linalg.norm(side)
-    turned = Rotation.from_rotvec(np.deg2rad(angles)[:, None] * AXIS).apply(radius * side)
+    rotated = Rotation.from_rotvec(np.deg2rad(angles)[:, None] * AXIS).apply(radius * side)
     if heights is None:
         heights = tuple(np.linspace(-0.05, 0.05, len(angles)))
-    return turned + np.multiply.outer(heights, AXIS)
+    return rotated + np.multiply.outer(heights, AXIS)
 
 
-def swing(range_deg: float, n_frames: int = 2500) -> np.ndarray:
-    """(N,) rad: four periods of a sine, from its middle upwards."""
+def swing_angle(range_deg: float, n_frames: int = 2500) -> np.ndarray:
+    """Return angles (N,) in rad: four periods of a sine."""
     return np.deg2rad(range_deg / 2) * np.sin(np.linspace(0, 8 * np.pi, n_frames, endpoint=False))
 
 
-def turning(
-    angle: np.ndarray, body: np.ndarray, rng: np.random.Generator, noise: float = NOISE, axis: np.ndarray = AXIS
-) -> Turning:
-    """Record of angles (N,) with markers at (P, 3) from the axis."""
+def record_rotation(
+    angle: np.ndarray, body: np.ndarray, rng: np.random.Generator, noise: float = NOISE_M, axis: np.ndarray = AXIS
+) -> RotationRecord:
+    """Return the record of angles (N,) with markers at (P, 3) relative to a point on the axis."""
     rotation = Rotation.from_rotvec(angle[:, None] * axis)
-    seen = np.stack([rotation.apply(place) for place in body], axis=1) + POINT
-    return Turning(np.arange(len(angle)) / RATE, seen + noise * rng.normal(size=seen.shape), angle)
+    positions = np.stack([rotation.apply(place) for place in body], axis=1) + POINT
+    return RotationRecord(np.arange(len(angle)) / RATE_HZ, positions + noise * rng.normal(size=positions.shape), angle)
 
 
 def direction_error(axis: np.ndarray) -> float:
-    """Angle to the true axis, degrees; without the sign."""
+    """Return the angle in degrees between an axis and the true axis, ignoring the sign."""
     return float(np.rad2deg(np.arcsin(min(1.0, float(np.linalg.norm(np.cross(axis, AXIS)))))))
 
 
 def distance_error(point: np.ndarray) -> float:
-    """Distance from the true axis, mm."""
+    """Return the distance in mm of a point from the true axis."""
     return float(1000 * np.linalg.norm(np.cross(point - POINT, AXIS)))

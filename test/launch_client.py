@@ -1,4 +1,4 @@
-"""Calls services of nodes that a launch test has started."""
+"""Provide a test case that calls services of launched nodes."""
 
 import unittest
 
@@ -6,7 +6,7 @@ import rclpy
 
 
 class LaunchClient(unittest.TestCase):
-    """A node for the time of each test."""
+    """Test case with a ROS node for each test."""
 
     def setUp(self):
         rclpy.init()

@@ -1,4 +1,4 @@
-"""Launch files of this package as colcon installed it, started together."""
+"""Start launch files of the installed package together."""
 
 import tempfile
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ except PackageNotFoundError:
     pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
 
 
-def launched(
+def describe_launch(
     arguments: Mapping[str, Mapping[str, str]], parameters: Mapping[str, Mapping[str, object]] | None = None
 ) -> LaunchDescription:
-    """Each launch file by its name, with its arguments; scoped, for the files share names of arguments.
+    """Return the description of launch files by name, with their arguments and a common params file.
 
-    Parameters, by node, are those of the params file of all.
+    Each file is scoped, because the files share names of arguments.
     """
     common = {"params_file": parameter_file(parameters)} if parameters else {}
     included = [
-        GroupAction([included_file(name, **common, **given)], scoped=True, forwarding=False)
-        for name, given in arguments.items()
+        GroupAction([included_file(name, **common, **values)], scoped=True, forwarding=False)
+        for name, values in arguments.items()
     ]
     return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
 
@@ -37,7 +37,7 @@ def included_file(name: str, **arguments: str) -> IncludeLaunchDescription:
 
 
 def parameter_file(parameters: Mapping[str, Mapping[str, object]]) -> str:
-    """Path of a file that the nodes, which start later, find."""
+    """Write a params file and return its path; the nodes read it later."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as file:
         yaml.safe_dump({f"/**/{node}": {"ros__parameters": values} for node, values in parameters.items()}, file)
     return file.name

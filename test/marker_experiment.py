@@ -1,4 +1,4 @@
-"""Markers on an arm that moves in front of a camera; Pinocchio puts them where they are."""
+"""Simulate markers on a moving arm in front of a camera, placed by Pinocchio's kinematics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 
-SIGMA = 0.3e-3
+NOISE_M = 0.3e-3
 UR10 = "ur_description/urdf/ur10_robot.urdf"
 
 
-def ur10() -> RobotModel:
-    """The six-joint arm that carries the markers."""
+def load_ur10() -> RobotModel:
+    """Return the UR10, the six-joint arm that carries the markers."""
     return RobotModel.from_urdf(example_urdf(UR10), tip="tool0")
 
 
 @dataclass
 class MarkerExperiment:
-    """P markers on the links of `robot` as a camera sees them in M frames."""
+    """P markers on the links of `robot` in M frames of a camera, and the true motor and link angles."""
 
     robot: RobotModel
     time: NDArray
@@ -34,8 +34,8 @@ class MarkerExperiment:
     positions: NDArray  # without noise
 
 
-def pose(rng: np.random.Generator, distance: float = 2.0) -> NDArray:
-    """Any pose of the base in the camera's frame."""
+def draw_pose(rng: np.random.Generator, distance: float = 2.0) -> NDArray:
+    """Return a random pose (4, 4) of the base in the camera's frame."""
     q, r = np.linalg.qr(rng.normal(size=(3, 3)))
     q *= np.sign(np.diag(r))
     q *= np.sign(np.linalg.det(q))
@@ -44,8 +44,8 @@ def pose(rng: np.random.Generator, distance: float = 2.0) -> NDArray:
     return transform
 
 
-def motion(rng: np.random.Generator, robot: RobotModel, time: NDArray, amplitude: float = 0.8) -> NDArray:
-    """(M, n): three sinusoids per joint about a random pose, sliding joints a tenth as far."""
+def draw_motion(rng: np.random.Generator, robot: RobotModel, time: NDArray, amplitude: float = 0.8) -> NDArray:
+    """Return positions (M, n): three sinusoids per joint about a random pose, smaller for prismatic joints."""
     n = robot.n_joints
     frequencies = rng.uniform(0.05, 0.4, (n, 3))
     phases = rng.uniform(0, 2 * np.pi, (n, 3))
@@ -54,14 +54,14 @@ def motion(rng: np.random.Generator, robot: RobotModel, time: NDArray, amplitude
     return rng.uniform(-0.7, 0.7, n) * scale + amplitude * scale * waves
 
 
-def seen(arm: PinocchioArm, q: NDArray, link: NDArray, places: NDArray) -> NDArray:
-    """(M, P, 3) in the base frame, by Pinocchio's kinematics; `link` counts the joints, -1 is the base."""
+def place_markers(arm: PinocchioArm, q: NDArray, link: NDArray, places: NDArray) -> NDArray:
+    """Return marker positions (M, P, 3) in the base frame; `link` is the index of a joint, or -1 for the base."""
     poses = np.array([arm.poses(row) for row in q])
     poses = np.concatenate([poses, np.broadcast_to(np.eye(4), (len(q), 1, 4, 4))], axis=1)[:, link]
     return (poses[..., :3, :3] @ places[:, :, None])[..., 0] + poses[..., :3, 3]
 
 
-def experiment(
+def simulate_experiment(
     rng: np.random.Generator,
     robot: RobotModel,
     frames: int = 1000,
@@ -70,65 +70,70 @@ def experiment(
     on: tuple[int, ...] | None = None,
     rate: float = 100.0,
 ) -> MarkerExperiment:
-    """Markers some 0.15 m from the origins of all links or of those in `on`; links lag behind motors by springs."""
+    """Simulate markers about 0.15 m from the origins of all links or those in `on`, with links on springs."""
     time = np.arange(frames) / rate
-    motor = motion(rng, robot, time)
+    motor = draw_motion(rng, robot, time)
     sag = deflection * np.sin(motor @ rng.normal(size=(robot.n_joints, robot.n_joints)))
     q = motor - sag * np.where(robot.chain.prismatic, 0.1, 1.0)
     index = np.repeat(np.arange(robot.n_joints) if on is None else np.array(on), per_link)
     places = rng.normal(size=(len(index), 3))
     places *= 0.15 / np.linalg.norm(places, axis=1, keepdims=True)
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
-    camera = pose(rng)
-    positions = seen(arm, q, index, places) @ camera[:3, :3].T + camera[:3, 3]
+    camera = draw_pose(rng)
+    positions = place_markers(arm, q, index, places) @ camera[:3, :3].T + camera[:3, 3]
     names = (*robot.link_names, robot.base)
     return MarkerExperiment(robot, time, motor, q, [names[i] for i in index], places, camera, positions)
 
 
-def noisy(rng: np.random.Generator, positions: NDArray, missing: float = 0.0, sigma: float = SIGMA) -> NDArray:
-    """With noise, and a share of all positions not seen."""
+def add_noise(rng: np.random.Generator, positions: NDArray, missing: float = 0.0, sigma: float = NOISE_M) -> NDArray:
+    """Return positions with noise, of which a fraction is missing."""
     measured = positions + rng.normal(scale=sigma, size=positions.shape)
     measured[rng.random(positions.shape[:2]) < missing] = np.nan
     return measured
 
 
-def swapped(rng: np.random.Generator, positions: NDArray, share: float) -> NDArray:
-    """Two markers change places in a share of the frames."""
+def swap_markers(rng: np.random.Generator, positions: NDArray, fraction: float) -> NDArray:
+    """Return positions in which two markers are exchanged in a fraction of the frames."""
     mixed = positions.copy()
-    for frame in np.flatnonzero(rng.random(len(positions)) < share):
+    for frame in np.flatnonzero(rng.random(len(positions)) < fraction):
         a, b = rng.choice(positions.shape[1], 2, replace=False)
         mixed[frame, [a, b]] = positions[frame, [b, a]]
     return mixed
 
 
-def haunted(rng: np.random.Generator, positions: NDArray, share: float, distance: float = 0.1) -> NDArray:
-    """A share of all positions is that of something else, some way off."""
+def add_ghosts(rng: np.random.Generator, positions: NDArray, fraction: float, distance: float = 0.1) -> NDArray:
+    """Return positions of which a fraction is displaced, like those of reflections."""
     ghosts = positions.copy()
-    where = rng.random(positions.shape[:2]) < share
+    where = rng.random(positions.shape[:2]) < fraction
     ghosts[where] += rng.normal(scale=distance, size=(where.sum(), 3))
     return ghosts
 
 
-def rigid(measured: NDArray, true: NDArray) -> NDArray:
-    """The body `true` (P, 3) moved to fit `measured`, as a tracker reports it."""
+def fit_body(measured: NDArray, true: NDArray) -> NDArray:
+    """Return the body `true` (P, 3) moved to fit `measured`, as a tracker reports it."""
     a, b = true - true.mean(axis=0), measured - measured.mean(axis=0)
     u, _, vt = np.linalg.svd(b.T @ a)
-    turn = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
-    return a @ turn.T + measured.mean(axis=0)
+    rotation = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
+    return a @ rotation.T + measured.mean(axis=0)
 
 
-def tracked(rng: np.random.Generator, positions: NDArray, per_body: int, wrong: float = 0.0) -> tuple[NDArray, NDArray]:
-    """Noisy markers (M, P, 3) as bodies of so many, fitted by a tracker, and which of these poses (M, B) are wrong.
+def track_bodies(
+    rng: np.random.Generator, positions: NDArray, per_body: int, wrong: float = 0.0
+) -> tuple[NDArray, NDArray]:
+    """Return noisy markers (M, P, 3) as bodies fitted by a tracker, and a mask (M, B) of wrong poses.
 
-    Wrong ones are turned by 0.1 rad about their first marker, which is right.
+    Wrong poses are rotated by 0.1 rad about the first marker, whose position is right.
     """
-    measured, bodies = noisy(rng, positions), np.split(np.arange(positions.shape[1]), positions.shape[1] // per_body)
-    bad = rng.random((len(positions), len(bodies))) < wrong
-    for number, own in enumerate(bodies):
+    measured, bodies = (
+        add_noise(rng, positions),
+        np.split(np.arange(positions.shape[1]), positions.shape[1] // per_body),
+    )
+    is_wrong = rng.random((len(positions), len(bodies))) < wrong
+    for number, markers in enumerate(bodies):
         for frame in range(len(positions)):
-            points = rigid(measured[frame, own], positions[frame, own])
-            if bad[frame, number]:
-                turn = Rotation.from_rotvec(0.1 * rng.choice([-1, 1], 3) / np.sqrt(3)).as_matrix()
-                points = points[0] + (points - points[0]) @ turn.T
-            measured[frame, own] = points
-    return measured, bad
+            points = fit_body(measured[frame, markers], positions[frame, markers])
+            if is_wrong[frame, number]:
+                rotation = Rotation.from_rotvec(0.1 * rng.choice([-1, 1], 3) / np.sqrt(3)).as_matrix()
+                points = points[0] + (points - points[0]) @ rotation.T
+            measured[frame, markers] = points
+    return measured, is_wrong

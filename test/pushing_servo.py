@@ -1,4 +1,4 @@
-"""Recordings of the demo arm under a position servo, whose effort is sampled at one end of the period, with stalls."""
+"""Simulate recordings of the demo arm under a position servo with offset sampling times and stalls."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,9 +9,9 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import demo_arm_urdf
 
-PERIOD = 0.004
-STALLS = 0.16, 0.25
-"""Bounds of the length of a stall, s."""
+PERIOD_S = 0.004
+STALL_RANGE_S = 0.16, 0.25
+"""Shortest and longest stall in s."""
 
 
 @cache
@@ -19,8 +19,8 @@ def robot() -> RobotModel:
     return RobotModel.from_urdf(demo_arm_urdf())
 
 
-def motion(time, seed, speed):
-    """Position with its two derivatives (3, N, 6): five harmonics of a tenth of the speed, Hz."""
+def make_motion(time, seed, speed):
+    """Return position and its two derivatives (3, N, 6): five harmonics of a tenth of the speed in Hz."""
     rng = np.random.default_rng(seed)
     harmonics = np.arange(1, 6)
     rate = 2 * np.pi * 0.1 * speed * harmonics
@@ -30,20 +30,20 @@ def motion(time, seed, speed):
     return np.array(orders) * speed / np.abs(orders[1]).max(axis=0)
 
 
-def recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
-    """20 s at 250 Hz.
+def simulate_recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
+    """Simulate a recording of 20 s at 250 Hz.
 
     Args:
-        seed: of motion and noise.
-        speed: highest of each joint, rad/s.
-        early: positions are as much older than the torques beside them, s.
-        push: what looks like negative viscous friction, as a part of each joint's largest torque.
-        coulomb: friction, as a part of it too.
+        seed: seed of motion and noise.
+        speed: largest speed of each joint in rad/s.
+        early: age of the positions relative to the torques in s.
+        push: apparent negative viscous friction as a fraction of the largest torque of each joint.
+        coulomb: Coulomb friction as such a fraction.
     """
     rng = np.random.default_rng([seed, 1])
-    time = np.arange(0, 20, PERIOD)
-    q, qd, _ = motion(time, seed, speed)
-    torque = robot().inverse_dynamics(*motion(time + early, seed, speed))
+    time = np.arange(0, 20, PERIOD_S)
+    q, qd, _ = make_motion(time, seed, speed)
+    torque = robot().inverse_dynamics(*make_motion(time + early, seed, speed))
     size = np.abs(torque).max(axis=0)
     torque = torque + size * (coulomb * np.tanh(qd / 0.005) - push * qd / speed)
     return Recording(
@@ -56,23 +56,25 @@ def recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
     )
 
 
-def stalled(it, how, seed=3):
-    """The recording of a machine that stalls every 6 s, its torques not filtered.
+def add_stalls(recording, kind, seed=3):
+    """Return the recording of a computer that stalls every 6 s.
 
     Args:
-        it: the recording of a machine that does not.
-        how: "lost": the samples are missing; "repeated": the last before are written again; "paused": the arm too
-            stands still, and goes on as it went.
-        seed: of when and for how long.
+        recording: recording without stalls.
+        kind: "lost": samples are missing; "repeated": the last samples are written again; "paused": the arm
+            pauses, too.
+        seed: seed of times and durations.
     """
     rng = np.random.default_rng(seed)
-    begin = np.arange(2.0, it.time[-1] - 2, 6.0)
+    begin = np.arange(2.0, recording.time[-1] - 2, 6.0)
     begin = begin + rng.uniform(0, 1, len(begin))
-    end = begin + rng.uniform(*STALLS, len(begin))
-    if how == "paused":
-        return replace(it, time=it.time + (it.time[:, None] >= begin) @ (end - begin))
-    within = np.any((it.time[:, None] >= begin) & (it.time[:, None] < end), axis=1)
-    if how == "lost":
-        return it.slice(~within)
-    rows = np.maximum.accumulate(np.where(within, 0, np.arange(len(within))))
-    return replace(it, position=it.position[rows], velocity=it.velocity[rows], torque=it.torque[rows])
+    end = begin + rng.uniform(*STALL_RANGE_S, len(begin))
+    if kind == "paused":
+        return replace(recording, time=recording.time + (recording.time[:, None] >= begin) @ (end - begin))
+    is_stalled = np.any((recording.time[:, None] >= begin) & (recording.time[:, None] < end), axis=1)
+    if kind == "lost":
+        return recording.slice(~is_stalled)
+    rows = np.maximum.accumulate(np.where(is_stalled, 0, np.arange(len(is_stalled))))
+    return replace(
+        recording, position=recording.position[rows], velocity=recording.velocity[rows], torque=recording.torque[rows]
+    )

@@ -10,7 +10,7 @@ import planar_arm
 import pytest
 from bag_files import START, joint_state, wrench, write_bag
 from command_line import refused, run
-from hinge_markers import places, swing, turning
+from hinge_markers import place_markers, record_rotation, swing_angle
 from servo_arms import ONE
 
 from dynid_ros.control.contact import load_contact_monitor
@@ -218,11 +218,11 @@ def test_a_urdf_with_blanks_in_the_names_of_joints_is_read():
 # Rests in many poses: gravity on a tilted base, a low sampling rate, wrist sensors.
 
 
-def stepped_motion(rate, turning=(1, 2, 3, 4), steps=5):
+def stepped_motion(rate, record_rotation=(1, 2, 3, 4), steps=5):
     """Times (N,), positions (N, 5) and sides of approach (N, 5): joints turn one by one in steps, up and down."""
     middle, reach = np.array([0.3, -0.6, 0.4, 0.2, 0.5]), np.array([1.5, 1.0, 1.2, 1.2, 1.5])
     stops = []
-    for joint in turning:
+    for joint in record_rotation:
         for side in (1, -1):
             for step in np.linspace(-side, side, steps):
                 stops.append((side, middle + step * reach * (np.arange(5) == joint)))
@@ -238,10 +238,10 @@ def stepped_motion(rate, turning=(1, 2, 3, 4), steps=5):
     return np.arange(len(position)) / rate, position, np.concatenate(direction)
 
 
-def write_rests(path, rate, tilt=0.0, turning=(1, 2, 3, 4)):
+def write_rests(path, rate, tilt=0.0, record_rotation=(1, 2, 3, 4)):
     gravity = 9.80665 * np.array([-np.sin(tilt), 0.0, -np.cos(tilt)])
     robot, rng = RobotModel.from_urdf(BENCH, gravity=gravity), np.random.default_rng(0)
-    time, position, direction = stepped_motion(rate, turning)
+    time, position, direction = stepped_motion(rate, record_rotation)
     velocity = np.gradient(position, 1 / rate, axis=0)
     torque = robot.inverse_dynamics(position, velocity, np.gradient(velocity, 1 / rate, axis=0))
     torque += np.array([0.4, 3.5, 1.0, 0.15, 0.2]) * direction + rng.normal(0, 0.01, torque.shape)
@@ -302,7 +302,7 @@ def test_a_wrist_sensor_that_cannot_be_right_is_refused(fault, words, capsys, tm
 
 def test_poses_that_a_tracker_repeats_are_not_seen():
     """It repeats the last one, to the last digit, while it sees nothing: 0.3 s every 2 s."""
-    take = turning(swing(110.0, 1500), places(), np.random.default_rng(0), 2e-4)
+    take = record_rotation(swing_angle(110.0, 1500), place_markers(), np.random.default_rng(0), 2e-4)
     markers, hidden = take.markers.copy(), np.zeros(1500, bool)
     for start in range(300, 1500, 500):
         hidden[start : start + 75] = True

@@ -1,4 +1,4 @@
-"""No command overwrites a file that it reads."""
+"""Test that no command overwrites a file that it reads."""
 
 import link_experiment
 import numpy as np
@@ -18,7 +18,7 @@ IDENTIFY = ("--urdf", "results/identified.urdf", *RECORDING, "--output", "result
 
 @pytest.fixture(name="files", scope="module")
 def fixture_files(tmp_path_factory):
-    """Folder of an arm, a recording and what was identified, with the content of each."""
+    """Return a folder with an arm, a recording and identified files, and the content of each file."""
     folder = tmp_path_factory.mktemp("arm")
     (folder / "results").mkdir()
     (folder / "results" / "identified.urdf").write_text(planar_arm.urdf())
@@ -52,7 +52,7 @@ def fixture_files(tmp_path_factory):
         ("fleet", "fleet.yaml", "--output", "."),
     ],
 )
-def test_an_output_that_is_an_input_is_refused(files, arguments, capsys, monkeypatch):
+def test_output_that_is_an_input_is_refused(files, arguments, capsys, monkeypatch):
     folder, content = files
     monkeypatch.chdir(folder)
     if "trajectory.yaml" in arguments:

@@ -1,4 +1,4 @@
-"""`dynid rehearse`: bad input in one line, and an experiment that serves or does not, from files to files."""
+"""Test `dynid rehearse`: invalid input, and experiments that serve or do not."""
 
 import json
 
@@ -11,7 +11,7 @@ from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.screen import MAX_LINES
 from dynid_ros.model import RobotModel
 
-QUICK = ("--acceleration-limits", "6", "--floor-height", "-inf", "--design-time", "2")
+QUICK_SEARCH = ("--acceleration-limits", "6", "--floor-height", "-inf", "--design-time", "2")
 
 
 @pytest.fixture(name="urdf")
@@ -22,7 +22,7 @@ def fixture_urdf(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--urdf", "/nowhere/arm.urdf"), "/nowhere/arm.urdf"),
         (("--urdf", URDF, "--link-error", "0.9"), "link_error"),
@@ -32,24 +32,26 @@ def fixture_urdf(tmp_path):
         (("--urdf", URDF, "--velocity-limits", "1,2"), "velocity"),
     ],
 )
-def test_bad_input_is_one_line(capsys, tmp_path, words, said):
-    assert said in refused(capsys, "rehearse", *words, "--output", tmp_path / "out")
+def test_invalid_input_is_one_line(capsys, tmp_path, words, message):
+    assert message in refused(capsys, "rehearse", *words, "--output", tmp_path / "out")
 
 
-def test_a_urdf_without_masses_is_one_line(capsys, tmp_path, urdf):
+def test_urdf_without_masses_is_one_line(capsys, tmp_path, urdf):
     text = planar_arm.urdf()
     while "<inertial>" in text:
         text = text[: text.index("<inertial>")] + text[text.index("</inertial>") + len("</inertial>") :]
     urdf.write_text(text)
-    said = refused(capsys, "rehearse", "--urdf", urdf, "--tip", "link_3", "--output", tmp_path / "out", *QUICK)
-    assert "no masses" in said
+    message = refused(
+        capsys, "rehearse", "--urdf", urdf, "--tip", "link_3", "--output", tmp_path / "out", *QUICK_SEARCH
+    )
+    assert "no masses" in message
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_good_experiment_serves_and_writes_its_files(capsys, tmp_path, urdf):
+def test_good_experiment_serves_and_writes_its_files(capsys, tmp_path, urdf):
     output = tmp_path / "out"
-    words = ("rehearse", "--urdf", urdf, "--output", output, *QUICK, "--json")
+    words = ("rehearse", "--urdf", urdf, "--output", output, *QUICK_SEARCH, "--json")
     code, out, err = run(capsys, *words)
     document = json.loads(out)
     assert code == 0, document["missing"]
@@ -61,7 +63,7 @@ def test_a_good_experiment_serves_and_writes_its_files(capsys, tmp_path, urdf):
     joints = document["joints"]
     assert joints["gravity"]["error"]["joint_2"] < 0.03
     assert joints["unseen_torque"]["error"]["joint_2"] < joints["unseen_torque"]["urdf"]["joint_2"]
-    # The identification knows the user's URDF, whose masses are not those of the truth.
+    # The identification uses the user's URDF, whose masses differ from the truth.
     truth = yaml.safe_load((output / "truth.yaml").read_text())
     identified = load_identified(output / "links" / "identified.yaml")
     robot = RobotModel.from_urdf(urdf)
@@ -74,9 +76,11 @@ def test_a_good_experiment_serves_and_writes_its_files(capsys, tmp_path, urdf):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_cramped_experiment_does_not_serve(capsys, tmp_path, urdf):
+def test_experiment_with_narrow_limits_does_not_serve(capsys, tmp_path, urdf):
     narrow = ("--position-lower", "-0.15", "--position-upper", "0.15")
-    code, out, _ = run(capsys, "rehearse", "--urdf", urdf, "--output", tmp_path / "out", *QUICK, *narrow, "--json")
+    code, out, _ = run(
+        capsys, "rehearse", "--urdf", urdf, "--output", tmp_path / "out", *QUICK_SEARCH, *narrow, "--json"
+    )
     document = json.loads(out)
     assert code == 1
     assert not document["serves"]

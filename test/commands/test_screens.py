@@ -1,4 +1,4 @@
-"""Screens and help of the commands: few lines, groups of options, helps that begin with a noun."""
+"""Test screens and help texts of the commands: their length, groups of options, and first words."""
 
 import argparse
 import re
@@ -22,7 +22,7 @@ COMMANDS = commands()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_begins_with_a_noun_or_verb(command):
+def test_help_texts_begin_with_a_noun_or_verb(command):
     actions = [action for action in COMMANDS[command]._actions if action.dest != "help"]
     for action in actions:
         first = re.match(r"[\w-]+", action.help or "")
@@ -39,7 +39,7 @@ def test_identifications_group_their_options(kind):
     assert ("--motor-gains" in parser._option_string_actions) == KINDS[kind].checks.torque
 
 
-def test_a_screen_has_at_most_25_lines_and_three_remarks():
+def test_screen_has_at_most_25_lines_and_three_remarks():
     rows = ["joint  value", *(f"joint_{number}  {number}" for number in range(40))]
     remarks = [f"remark {number}" for number in range(9)]
     lines = Screen(["verdict", "x " * 100], rows, remarks, [Path("a.yaml")]).text().splitlines()
@@ -51,7 +51,7 @@ def test_a_screen_has_at_most_25_lines_and_three_remarks():
     assert "  6 more: --verbose" in lines
 
 
-def test_a_short_screen_is_complete():
+def test_short_screen_is_complete():
     assert Screen(["done"]).text() == "done"
     assert Screen.from_lines("holds a\nholds b\nwrote x, y").text().endswith("wrote x, y")
 
@@ -68,11 +68,13 @@ def test_long_rows_are_wrapped_where_all_lines_fit():
 
 
 @pytest.mark.parametrize("owner", [GravityIdentification, MotionSettings])
-def test_option_that_switches_off_has_a_help_of_its_own(owner):
+def test_negated_option_has_its_own_help(owner):
     parser = argparse.ArgumentParser()
     settings = settings_of(owner)
     add_settings(parser, settings)
-    on = {f"--no-{one.name.replace('_', '-')}": one.description for one in settings if one.default is True}
+    on = {
+        f"--no-{setting.name.replace('_', '-')}": setting.description for setting in settings if setting.default is True
+    }
     helps = {action.option_strings[0]: action.help for action in parser._actions}
     assert on
     assert all(helps[option] and helps[option] != description for option, description in on.items())

@@ -1,3 +1,5 @@
+"""Test the settings of joints: limits from the URDF, given values, and refusals."""
+
 import math
 
 import numpy as np
@@ -56,19 +58,19 @@ def test_given_values_take_precedence(robot):
         ({"limit_margin": -0.1}, "limit_margin is -0.1"),
     ],
 )
-def test_bad_values_are_refused_by_name(robot, arguments, message):
+def test_invalid_values_are_refused_by_name(robot, arguments, message):
     with pytest.raises(ControlError, match=message):
         JointSettings.from_robot(robot, fault_ramp_time=0.5, **arguments)
 
 
-def test_an_arm_without_effort_limits_is_refused():
+def test_arm_without_effort_limits_is_refused():
     robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
     with pytest.raises(ControlError, match="no torque limit is known"):
         JointSettings.from_robot(robot, fault_ramp_time=0.5)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_torque_that_acts_is_taken_up_to_the_limit_and_a_little_more(robot, sign):
+def test_acting_torque_may_slightly_exceed_the_limit(robot, sign):
     joints = JointSettings.from_robot(robot, fault_ramp_time=0.5)
     assert joints.checked_start([sign * 39.0, sign * 104.0]) == [sign * 39.0, sign * 100.0]
     for torque in ([sign * 43.0, 0.0], [sign * math.inf, 0.0], [math.nan, 0.0]):
@@ -76,7 +78,7 @@ def test_a_torque_that_acts_is_taken_up_to_the_limit_and_a_little_more(robot, si
             joints.checked_start(torque)
 
 
-def test_a_target_must_be_within_the_limits_without_their_margin(robot):
+def test_target_must_be_within_the_limits_without_margin(robot):
     joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, limit_margin=0.2)
     for target in ([-0.99, 0.01], [1.99, 0.49], [math.nan, 0.2]):
         assert joints.checked_target(target) == target

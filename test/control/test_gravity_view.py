@@ -1,4 +1,4 @@
-"""What is shown of gravity agrees with Pinocchio, with a load too, and with the torque that compensates."""
+"""Test the gravity view: torque, center of mass and load agree with Pinocchio and the compensation."""
 
 from types import SimpleNamespace
 
@@ -19,13 +19,13 @@ GRAVITY = (1.0, -2.0, -9.5)
 LOAD = CarriedLoad(2.5, (0.05, -0.03, 0.1), "link_6")
 
 
-def settings(**values):
+def make_settings(**values):
     return SimpleNamespace(
         **{"model_file": "", "base_link": "", "tip_link": "", "held_joints": "", "gravity": GRAVITY} | values
     )
 
 
-def pinocchio(load=None):
+def make_pinocchio_arm(load=None):
     robot = RobotModel.from_urdf(URDF, gravity=GRAVITY)
     arm = PinocchioArm(URDF, robot.joint_names, robot.gravity)
     if load is not None:
@@ -35,31 +35,33 @@ def pinocchio(load=None):
     return arm
 
 
-def center(arm, q):
-    """Mass and centre of all that moves; Pinocchio would count the base with it."""
-    placed = [pose.act(body.lever) for pose, body in zip(poses(arm, q), list(arm.model.inertias)[1:], strict=True)]
+def center_of_mass(arm, q):
+    """Return mass and center of all moving links; Pinocchio's function would include the base."""
+    centers = [
+        pose.act(body.lever) for pose, body in zip(joint_poses(arm, q), list(arm.model.inertias)[1:], strict=True)
+    ]
     masses = [body.mass for body in list(arm.model.inertias)[1:]]
-    return sum(masses), np.average(placed, axis=0, weights=masses)
+    return sum(masses), np.average(centers, axis=0, weights=masses)
 
 
-def poses(arm, q):
+def joint_poses(arm, q):
     arm.pinocchio.forwardKinematics(arm.model, arm.data, arm.configuration(q))
     return list(arm.data.oMi)[1:]
 
 
 @pytest.mark.parametrize("load", [None, LOAD])
-def test_centre_and_torque_are_those_of_pinocchio(load):
-    view, arm = GravityView.from_settings(settings(), URDF), pinocchio(load)
+def test_center_and_torque_agree_with_pinocchio(load):
+    view, arm = GravityView.from_settings(make_settings(), URDF), make_pinocchio_arm(load)
     if load is not None:
         view.carry(load)
     for q in np.random.default_rng(0).uniform(-2, 2, (20, 6)):
         picture = view.at(q)
-        mass, place = center(arm, q)
+        mass, place = center_of_mass(arm, q)
         assert picture.mass == pytest.approx(mass, rel=1e-12)
         np.testing.assert_allclose(picture.center, place, atol=1e-12)
         np.testing.assert_allclose(picture.torque, arm.gravity_torque(q), atol=1e-9)
-        placed = poses(arm, q)
-        # links turn about z of their frames in this URDF
+        placed = joint_poses(arm, q)
+        # links rotate about the z axis of their frames in this URDF
         np.testing.assert_allclose(picture.rotations, [pose.rotation for pose in placed], atol=1e-12)
         np.testing.assert_allclose(picture.origins, [pose.translation for pose in placed], atol=1e-12)
         if load is None:
@@ -69,46 +71,46 @@ def test_centre_and_torque_are_those_of_pinocchio(load):
 
 
 @pytest.mark.parametrize(("base", "tip", "first"), [("link_2", "", 2), ("", "link_4", 0), ("link_1", "link_3", 1)])
-def test_the_part_of_the_arm_between_base_and_tip(base, tip, first):
-    view = GravityView.from_settings(settings(base_link=base, tip_link=tip), URDF)
+def test_view_covers_the_joints_between_base_and_tip(base, tip, first):
+    view = GravityView.from_settings(make_settings(base_link=base, tip_link=tip), URDF)
     count = (int(tip[-1]) if tip else 6) - first
     assert view.robot.joint_names == RobotModel.from_urdf(URDF).joint_names[first : first + count]
 
 
-def test_a_small_load_has_a_place():
-    view = GravityView.from_settings(settings(), URDF)
+def test_small_load_is_shown():
+    view = GravityView.from_settings(make_settings(), URDF)
     view.carry(CarriedLoad(0.2, (0.0, 0.0, 0.1), "link_6"))
-    pose = poses(pinocchio(), np.zeros(6))[-1]
+    pose = joint_poses(make_pinocchio_arm(), np.zeros(6))[-1]
     np.testing.assert_allclose(view.at(np.zeros(6)).load, pose.act(np.array([0.0, 0.0, 0.1])), atol=1e-12)
 
 
-def test_load_that_is_put_down():
-    view = GravityView.from_settings(settings(), URDF)
+def test_removed_load_is_not_shown():
+    view = GravityView.from_settings(make_settings(), URDF)
     view.carry(LOAD)
     view.carry(CarriedLoad(0.0, (0.0, 0.0, 0.0), "link_6"))
     picture = view.at(np.zeros(6))
     assert picture.load is None
-    assert picture.mass == pytest.approx(center(pinocchio(), np.zeros(6))[0])
+    assert picture.mass == pytest.approx(center_of_mass(make_pinocchio_arm(), np.zeros(6))[0])
     with pytest.raises(ControlError, match="link_3"):
         view.carry(CarriedLoad(1.0, (0.0, 0.0, 0.0), "link_3"))
 
 
-def test_gravity_identification_tells_torques_not_masses(tmp_path):
+def test_gravity_identification_determines_torques_but_no_masses(tmp_path):
     path = tmp_path / "identified.yaml"
     path.write_text(yaml.safe_dump(planar_arm.document(1.3)))
     view = GravityView.from_settings(
-        settings(model_file=str(path), gravity=(0.0, 0.0, -planar_arm.G)), planar_arm.urdf()
+        make_settings(model_file=str(path), gravity=(0.0, 0.0, -planar_arm.G)), planar_arm.urdf()
     )
     assert (view.torque_identified, view.masses_identified) == (True, False)
     q = [0.4, 0.3, -0.2]
     picture = view.at(q)
     np.testing.assert_allclose(picture.torque, planar_arm.gravity_torque(q, 1.3), atol=1e-12)
-    assert picture.mass == pytest.approx(sum(planar_arm.MASS))  # the URDF's
+    assert picture.mass == pytest.approx(sum(planar_arm.MASS))  # the masses of the URDF
 
 
-def test_full_scale_is_the_limit_or_what_gravity_can_do():
-    np.testing.assert_array_equal(GravityView.from_settings(settings(), URDF).full_scale[0], 230.0)
+def test_full_scale_is_the_limit_or_the_largest_gravity_torque():
+    np.testing.assert_array_equal(GravityView.from_settings(make_settings(), URDF).full_scale[0], 230.0)
     without = planar_arm.urdf(effort=0.0)
-    view = GravityView.from_settings(settings(gravity=(0.0, 0.0, -planar_arm.G)), without)
-    most = planar_arm.G * (planar_arm.MOMENTS["joint_2"] + planar_arm.MOMENTS["joint_3"])
-    assert 0.9 * most < view.full_scale[1] <= most
+    view = GravityView.from_settings(make_settings(gravity=(0.0, 0.0, -planar_arm.G)), without)
+    largest_torque = planar_arm.G * (planar_arm.MOMENTS["joint_2"] + planar_arm.MOMENTS["joint_3"])
+    assert 0.9 * largest_torque < view.full_scale[1] <= largest_torque

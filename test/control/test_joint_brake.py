@@ -1,4 +1,4 @@
-"""The brakes keep a delayed loop stable, with the margin that they promise."""
+"""Test that the brakes keep a delayed loop stable with the promised margin."""
 
 import numpy as np
 import planar_arm
@@ -12,24 +12,24 @@ ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 LIMITS = [50.0] * 3
 
 
-def swings(damping, inertia, delay, step=2e-4):
-    """Whether M v' = -B v(t - delay) grows, from all joints at 1 rad/s."""
-    late = round(delay / step)
-    velocities = [np.ones(len(inertia))] * (late + 1)
+def is_unstable(damping, inertia, delay, step=2e-4):
+    """Return whether M v' = -B v(t - delay) grows from all joints at 1 rad/s."""
+    n_delay = round(delay / step)
+    velocities = [np.ones(len(inertia))] * (n_delay + 1)
     solve = np.linalg.inv(inertia)
     for _ in range(round(20.0 * delay / step)):
-        velocities.append(velocities[-1] - step * solve @ (damping * velocities[-1 - late]))
+        velocities.append(velocities[-1] - step * solve @ (damping * velocities[-1 - n_delay]))
     return np.abs(velocities[-1]).max() > 1.0
 
 
 @pytest.mark.parametrize("delay", [0.005, 0.03])
-def test_the_damping_is_stable_by_a_factor_of_three(delay):
+def test_damping_is_stable_by_a_factor_of_three(delay):
     brake = JointBrake.from_robot(ROBOT, LIMITS)
     inertias = mass_matrices(ROBOT, random_poses(ROBOT, 20))
     damping = np.array(brake.damping(delay))
     assert (damping > 0.0).all()
-    assert not any(swings(3.0 * damping, inertia, delay) for inertia in inertias)
-    assert any(swings(7.0 * damping, inertia, delay) for inertia in inertias), "it is not far too weak"
+    assert not any(is_unstable(3.0 * damping, inertia, delay) for inertia in inertias)
+    assert any(is_unstable(7.0 * damping, inertia, delay) for inertia in inertias), "the damping is not far too small"
 
 
 def test_rotors_allow_more_damping():
@@ -38,7 +38,7 @@ def test_rotors_allow_more_damping():
     assert all(a > b for a, b in zip(geared.damping_delay, bare.damping_delay, strict=True))
 
 
-def test_without_masses_nothing_brakes():
+def test_robot_without_masses_has_no_brake_torque():
     text = planar_arm.urdf()
     for mass in planar_arm.MASS:
         text = text.replace(f'<mass value="{mass}"/>', '<mass value="0"/>').replace('"0.01"', '"0"')

@@ -1,4 +1,4 @@
-"""Where links hang on their springs: by hand, and against a flexible arm in MuJoCo."""
+"""Test the deflection of joint springs in closed form, and against a flexible arm in MuJoCo."""
 
 import math
 
@@ -34,58 +34,60 @@ LAWS = [
 ]
 
 
-def springs(**laws):
+def make_springs(**laws):
     return JointSprings(planar_arm.JOINTS, laws)
 
 
-def sag(law, torque):
-    """Deflection of a joint under a torque that does not depend on where the link is."""
-    place = []
+def deflection_of(law, torque):
+    """Return the deflection of a joint under a torque that does not depend on the link position."""
+    link_positions = []
 
     def gravity(links):
-        place[:] = links
+        link_positions[:] = links
         return [0.0, torque, 0.0]
 
-    springs(joint_2=law).settled([0.1, 0.2, 0.3], gravity)
-    assert (place[0], place[2]) == (0.1, 0.3), "rigid joints"
-    return 0.2 - place[1]
+    make_springs(joint_2=law).settled([0.1, 0.2, 0.3], gravity)
+    assert (link_positions[0], link_positions[2]) == (0.1, 0.3), "rigid joints"
+    return 0.2 - link_positions[1]
 
 
 @pytest.mark.parametrize(("law", "values"), LAWS)
 @pytest.mark.parametrize("torque", [-20.0, -1.0, 3.0, 20.0])
-def test_the_sag_is_where_the_identified_law_gives_the_torque(law, values, torque):
-    deflection = np.array([sag(values, torque)])
+def test_spring_law_at_the_deflection_gives_the_torque(law, values, torque):
+    deflection = np.array([deflection_of(values, torque)])
     assert law().torque(deflection, np.array([values[name] for name in law.names])) == pytest.approx([torque])
 
 
-def test_in_the_play_the_link_is_taken_to_cross_it_steadily():
-    """Torque 0 to k a: from the middle to the end of the play, besides what the spring gives way."""
+def test_backlash_is_crossed_linearly_with_torque():
+    """From torque 0 to k a the link moves from the middle to the end of the dead zone, plus the spring deflection."""
     law = {"stiffness": 500.0, "dead_zone": 1e-3}
-    assert sag(law, 0.0) == 0.0
-    assert sag(law, 0.25) == pytest.approx(0.25 / 500.0 + 0.5e-3)
-    assert sag(law, -0.5) == pytest.approx(-0.5 / 500.0 - 1e-3)
+    assert deflection_of(law, 0.0) == 0.0
+    assert deflection_of(law, 0.25) == pytest.approx(0.25 / 500.0 + 0.5e-3)
+    assert deflection_of(law, -0.5) == pytest.approx(-0.5 / 500.0 - 1e-3)
 
 
-def test_torque_is_that_of_the_links_by_hand():
+def test_torque_is_that_of_the_deflected_links():
     model = GravityModel(RobotModel.from_urdf(planar_arm.urdf()))
     moments = model.project(model.robot.parameters)
-    soft = LoadedGravity(model, moments, springs=springs(joint_2={"stiffness": 200.0}, joint_3={"stiffness": 100.0}))
+    flexible = LoadedGravity(
+        model, moments, springs=make_springs(joint_2={"stiffness": 200.0}, joint_3={"stiffness": 100.0})
+    )
     motors = [0.3, 0.4, -0.9]
-    torque = soft(motors)
+    torque = flexible(motors)
     links = [motors[0], motors[1] - torque[1] / 200.0, motors[2] - torque[2] / 100.0]
     assert torque == pytest.approx(planar_arm.gravity_torque(links), abs=1e-4)
     assert abs(torque[1] - planar_arm.gravity_torque(motors)[1]) > 0.1
-    assert soft(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9)
-    assert soft(motors, motors) == pytest.approx(planar_arm.gravity_torque(motors), abs=1e-9)
-    alone = LoadedGravity(model, moments)
-    assert alone(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9), (
-        "measured on a rigid model"
+    assert flexible(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9)
+    assert flexible(motors, motors) == pytest.approx(planar_arm.gravity_torque(motors), abs=1e-9)
+    rigid = LoadedGravity(model, moments)
+    assert rigid(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9), (
+        "measured links also apply to a rigid model"
     )
 
 
 @pytest.mark.parametrize("carried", [pytest.param(None, marks=pytest.mark.slow), 5.0])
-def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
-    """Arm as soft as table I of Lightcap and Banks (2007), held by its motors without friction until it is at rest."""
+def test_static_torque_of_a_flexible_arm_agrees_with_mujoco(carried):
+    """The arm of table I in Lightcap and Banks (2007) rests on its held motors, which have no dry friction."""
     simulation = pytest.importorskip("dynid_ros.simulation")
     robot = RobotModel.from_urdf(pa10.arm_urdf())
     model = GravityModel(robot)
@@ -111,11 +113,11 @@ def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
     assert measured_error < 0.02 * motor_error
 
 
-def test_an_arm_too_heavy_for_its_springs_is_a_fault_and_no_guess():
-    """16 N m of gravity on 4 N m/rad: the links would turn on and on from one look to the next."""
+def test_arm_too_heavy_for_its_springs_is_a_fault():
+    """With 16 N m of gravity on 4 N m/rad, the links have no equilibrium."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     model = GravityModel(robot)
-    weak = springs(joint_2={"stiffness": 4.0}, joint_3={"stiffness": 4.0})
+    weak = make_springs(joint_2={"stiffness": 4.0}, joint_3={"stiffness": 4.0})
     gravity = LoadedGravity(model, model.project(robot.parameters), springs=weak)
     compensator = GravityCompensator(gravity, JointSettings.from_robot(robot, fault_ramp_time=0.5), Timing())
     compensator.update(0.0, [0.0, 1.2, 0.1])
@@ -125,23 +127,23 @@ def test_an_arm_too_heavy_for_its_springs_is_a_fault_and_no_guess():
     assert "find no rest on their springs" in compensator.fault_reason
 
 
-def test_a_spring_that_softens_holds_only_so_much():
-    assert sag({"stiffness": 500.0, "cubic": -1e6}, 4.0) == pytest.approx(0.01)
+def test_softening_spring_has_a_largest_torque():
+    assert deflection_of({"stiffness": 500.0, "cubic": -1e6}, 4.0) == pytest.approx(0.01)
     with pytest.raises(ControlError, match="find no rest"):
-        sag({"stiffness": 500.0, "cubic": -1e6}, 5.0)
+        deflection_of({"stiffness": 500.0, "cubic": -1e6}, 5.0)
 
 
-def with_springs(**section):
+def add_springs(**section):
     return planar_arm.document() | {"flexible_joints": section}
 
 
-def test_springs_of_the_file_are_counted_with_unless_told_otherwise(tmp_path):
-    path = planar_arm.write(tmp_path / "soft.yaml", with_springs(joint_2={"stiffness": 200.0, "std": 3.0}))
+def test_springs_of_the_file_are_used_unless_disabled(tmp_path):
+    path = planar_arm.write(tmp_path / "soft.yaml", add_springs(joint_2={"stiffness": 200.0, "std": 3.0}))
     q = [0.3, 0.4, -0.9]
-    _, soft = load(path, planar_arm.urdf())
+    _, flexible = load(path, planar_arm.urdf())
     _, rigid = load(path, planar_arm.urdf(), use_springs=False)
     assert rigid(q) == pytest.approx(planar_arm.gravity_torque(q), abs=1e-12)
-    torque = soft(q)
+    torque = flexible(q)
     assert torque == pytest.approx(planar_arm.gravity_torque([q[0], q[1] - torque[1] / 200.0, q[2]]), abs=1e-4)
     assert not math.isclose(torque[1], rigid(q)[1], abs_tol=0.1)
 
@@ -160,21 +162,21 @@ def test_springs_of_the_file_are_counted_with_unless_told_otherwise(tmp_path):
         ),
     ],
 )
-def test_springs_that_cannot_be_used_are_refused_with_the_way_out(tmp_path, section, message):
-    path = planar_arm.write(tmp_path / "soft.yaml", with_springs(**section))
+def test_unusable_springs_name_the_parameter_to_ignore_them(tmp_path, section, message):
+    path = planar_arm.write(tmp_path / "soft.yaml", add_springs(**section))
     with pytest.raises(IdentifiedFileError, match=rf"soft\.yaml: .*{message}.*use_springs false"):
         load(path, planar_arm.urdf())
 
 
-def test_a_stiffness_that_the_data_did_not_decide_is_not_used():
+def test_undetermined_stiffness_is_not_used():
     section = {joint: {"stiffness": 500.0, "decided": {"stiffness": True}} for joint in planar_arm.JOINTS}
     section["joint_2"]["decided"]["stiffness"] = False
-    found = JointSprings.from_document({"flexible_joints": section}, planar_arm.JOINTS)
-    place = []
+    springs = JointSprings.from_document({"flexible_joints": section}, planar_arm.JOINTS)
+    link_positions = []
 
     def gravity(links):
-        place[:] = links
+        link_positions[:] = links
         return [10.0, 10.0, 10.0]
 
-    found.settled([0.1, 0.2, 0.3], gravity)
-    np.testing.assert_allclose(place, [0.08, 0.2, 0.28])
+    springs.settled([0.1, 0.2, 0.3], gravity)
+    np.testing.assert_allclose(link_positions, [0.08, 0.2, 0.28])

@@ -1,15 +1,15 @@
-"""The watch of the motion alone, to both sides."""
+"""Test the motion watch for motions in both directions."""
 
 import pytest
 
 from dynid_ros.control.motion_watch import MIN_DEPARTURE, MIN_SPEED, MotionWatch, Verdict
 
 STEP_S = 0.01
-SPEED = 3.0 * MIN_SPEED
+SPEED_RAD_S = 3.0 * MIN_SPEED
 
 
 class Watched:
-    """Two joints, one of which moves as it is told; the torque of joint `pushed` changes by `push`."""
+    """Two joints, of which joint `joint` moves at a given speed after its torque changed by `push`."""
 
     def __init__(self, push, *, joint=1, velocity=(0.0, 0.0)):
         self.watch, self.joint, self.time = MotionWatch(), joint, 0.0
@@ -17,7 +17,7 @@ class Watched:
         self.watch.begin(self.position, velocity, [push * (k == joint) for k in range(2)])
 
     def move(self, speed, progress, carried=()):
-        """Move until the joint departs, and return what the watch sees."""
+        """Move until the joint departs, and return the verdict."""
         for _ in range(100):
             verdict = self.step(speed, progress, carried)
             if verdict is not Verdict.QUIET:
@@ -32,55 +32,55 @@ class Watched:
 
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_a_joint_rises_where_it_moves_the_way_of_the_torque(push, way):
-    verdict = Watched(push).move(way * SPEED, 0.5)
-    assert verdict is (Verdict.RISES if push * way > 0 else Verdict.SINKS)
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_motion_along_the_torque_rises_and_against_it_sinks(push, direction):
+    verdict = Watched(push).move(direction * SPEED_RAD_S, 0.5)
+    assert verdict is (Verdict.RISES if push * direction > 0 else Verdict.SINKS)
 
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
-def test_departures_at_the_same_torque_are_the_torques(push):
-    watched, way = Watched(push), push / abs(push)
+def test_repeated_departure_at_one_torque_is_caused_by_it(push):
+    watched, direction = Watched(push), push / abs(push)
     verdicts = []
     for _ in range(6):
-        verdicts.append(watched.move(way * SPEED, 0.5))
+        verdicts.append(watched.move(direction * SPEED_RAD_S, 0.5))
         if verdicts[-1] is Verdict.ROSE_BY_ITSELF:
             break
-        assert watched.step(0.0, 0.4) is Verdict.QUIET, "it stopped as the torque went back"
+        assert watched.step(0.0, 0.4) is Verdict.QUIET, "the joint stops when the torque is taken back"
     assert verdicts[-1] is Verdict.ROSE_BY_ITSELF
     assert len(verdicts) == 3
 
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
-def test_departures_at_another_torque_each_time_are_a_hands(push):
-    watched, way = Watched(push), push / abs(push)
+def test_departures_at_different_torques_are_caused_by_a_hand(push):
+    watched, direction = Watched(push), push / abs(push)
     for k in range(8):
-        assert watched.move(way * SPEED, 0.3 + 0.2 * (k % 2)) is Verdict.RISES
+        assert watched.move(direction * SPEED_RAD_S, 0.3 + 0.2 * (k % 2)) is Verdict.RISES
         watched.step(0.0, 0.2)
 
 
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_an_arm_that_moves_already_is_led(way):
-    assert Watched(2.0, velocity=(0.0, way * SPEED)).move(SPEED, 0.5) is Verdict.QUIET
-    assert Watched(2.0, velocity=(0.0, way * 0.5 * MIN_SPEED)).move(SPEED, 0.5) is Verdict.RISES
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_moving_arm_is_guided(direction):
+    assert Watched(2.0, velocity=(0.0, direction * SPEED_RAD_S)).move(SPEED_RAD_S, 0.5) is Verdict.QUIET
+    assert Watched(2.0, velocity=(0.0, direction * 0.5 * MIN_SPEED)).move(SPEED_RAD_S, 0.5) is Verdict.RISES
 
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
-def test_a_joint_that_goes_on_is_led(push):
-    watched, way = Watched(push), push / abs(push)
-    assert watched.move(way * SPEED, 0.5) is Verdict.RISES
+def test_continued_motion_is_guided(push):
+    watched, direction = Watched(push), push / abs(push)
+    assert watched.move(direction * SPEED_RAD_S, 0.5) is Verdict.RISES
     for _ in range(100):
-        watched.step(way * SPEED, 0.4)
+        watched.step(direction * SPEED_RAD_S, 0.4)
     assert not watched.watch.is_on
 
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
 @pytest.mark.parametrize("carried", [0.5, 0.1])
-def test_an_arm_that_rests_in_its_spring_again_and_again_sinks(push, carried):
-    watched, way = Watched(push), -push / abs(push)
+def test_repeated_rest_on_the_holding_spring_is_sinking(push, carried):
+    watched, direction = Watched(push), -push / abs(push)
     verdicts = []
     for _ in range(3):
-        assert watched.move(way * SPEED, 0.5) is Verdict.SINKS
+        assert watched.move(direction * SPEED_RAD_S, 0.5) is Verdict.SINKS
         for _ in range(250):
             verdicts.append(watched.step(0.0, 0.5, [0.0, carried]))
             if verdicts[-1] is not Verdict.SINKS:
@@ -88,9 +88,11 @@ def test_an_arm_that_rests_in_its_spring_again_and_again_sinks(push, carried):
     assert verdicts[-1] is (Verdict.SANK_BY_ITSELF if carried > 0.2 else Verdict.QUIET)
 
 
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_small_motion_is_none(way):
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_small_or_slow_motion_is_ignored(direction):
     watched = Watched(2.0)
-    assert [watched.step(way * SPEED, 0.5) for _ in range(int(MIN_DEPARTURE / SPEED / STEP_S))] == [Verdict.QUIET] * 16
+    assert [watched.step(direction * SPEED_RAD_S, 0.5) for _ in range(int(MIN_DEPARTURE / SPEED_RAD_S / STEP_S))] == [
+        Verdict.QUIET
+    ] * 16
     slow = Watched(2.0)
-    assert all(slow.step(way * 0.9 * MIN_SPEED, 0.5) is Verdict.QUIET for _ in range(200))
+    assert all(slow.step(direction * 0.9 * MIN_SPEED, 0.5) is Verdict.QUIET for _ in range(200))

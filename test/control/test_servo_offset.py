@@ -1,4 +1,4 @@
-"""Position servos that sag, in MuJoCo, with and without the compensation of their set-points; and its faults."""
+"""Test the compensation of sagging position servos in MuJoCo by their set-points, and its faults."""
 
 import math
 
@@ -11,47 +11,46 @@ from dynid_ros.control import State
 from dynid_ros.control.servo_offset import DEVIATION_MARGIN, MIN_DEVIATION_TIME_S, ServoOffset, SetpointWatch
 from dynid_ros.errors import ControlError
 
-ARMS = {
-    "so101": (so101, [0.2, -0.3, 0.4, 0.3, 0.0]),
-    "viper": (viper, [0.3, 0.5, -0.3, 0.0, 0.4, 0.0]),
-}
-"""SO-101, and six Dynamixels."""
+ARMS = {"so101": (so101, [0.2, -0.3, 0.4, 0.3, 0.0]), "viper": (viper, [0.3, 0.5, -0.3, 0.0, 0.4, 0.0])}
+"""Arms with their poses: SO-101, and an arm of six Dynamixels."""
 
 
-def compensated(name, mass=0.0, **options):
-    """Return the loop at a set-point, the set-point, and the sag there without compensation."""
+def run_compensated(name, mass=0.0, **options):
+    """Return the loop at a set-point, the set-point, and the sag without compensation."""
     make, pose = ARMS[name]
     loop = ServoLoop(make(seed=4), mass, **options).start(pose)
-    without = loop.sag(pose)
+    uncompensated_sag = loop.sag(pose)
     loop.enable().compensator.aim(pose)
-    return loop.run(4.0), pose, without
+    return loop.run(4.0), pose, uncompensated_sag
 
 
 @pytest.mark.parametrize("mass", [0.0, 0.2])
 @pytest.mark.parametrize("name", ARMS)
-def test_sag_falls_by_nine_tenths(name, mass):
-    loop, pose, without = compensated(name, mass)
-    assert without > 0.02
-    assert loop.sag(pose) < 0.1 * without
+def test_sag_is_reduced_by_90_percent(name, mass):
+    loop, pose, uncompensated_sag = run_compensated(name, mass)
+    assert uncompensated_sag > 0.02
+    assert loop.sag(pose) < 0.1 * uncompensated_sag
     assert loop.compensator.state is State.ACTIVE
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_an_unknown_load_and_a_wrong_stiffness_leave_their_part_of_the_sag(name):
-    unknown, pose, without = compensated(name, 0.2, told=False)
-    assert unknown.sag(pose) < 0.5 * without
-    soft, pose, without = compensated(name, stiffness=1.25)
-    assert 0.1 * without < soft.sag(pose) < 0.3 * without
+def test_unknown_load_or_wrong_stiffness_leaves_part_of_the_sag(name):
+    unknown, pose, uncompensated_sag = run_compensated(name, 0.2, told=False)
+    assert unknown.sag(pose) < 0.5 * uncompensated_sag
+    soft, pose, uncompensated_sag = run_compensated(name, stiffness=1.25)
+    assert 0.1 * uncompensated_sag < soft.sag(pose) < 0.3 * uncompensated_sag
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_enable_moves_nothing_and_set_points_follow_without_a_step(name):
+def test_enable_keeps_the_pose_and_set_points_make_no_step(name):
     make, pose = ARMS[name]
     loop = ServoLoop(make(seed=4)).start(pose)
     before, resting = loop.command, loop.position
     loop.enable().run(2.0)
-    dry = loop.arm.per_joint("friction") / loop.arm.per_joint("stiffness")
-    assert (np.abs(loop.commands[-100] - before) < dry + 1e-3).all(), "dry friction hides that much of the set-point"
+    friction_deflection = loop.arm.per_joint("friction") / loop.arm.per_joint("stiffness")
+    assert (np.abs(loop.commands[-100] - before) < friction_deflection + 1e-3).all(), (
+        "dry friction hides this part of the set-point"
+    )
     assert np.abs(loop.position - resting).max() < 2e-3
     first = len(loop.commands)
     loop.compensator.aim(pose)
@@ -60,8 +59,8 @@ def test_enable_moves_nothing_and_set_points_follow_without_a_step(name):
     assert steps < (0.5 + 0.3 / RAMP_S) * PERIOD_S + 1e-9
 
 
-def spoil(kind, loop):
-    """Feed the compensator the last good position with a fault, or no position, for a second."""
+def send_faults(kind, loop):
+    """Feed the compensator faulty positions, or none, for a second."""
     position = loop.position
     for _ in range(50):
         loop.time += PERIOD_S
@@ -77,32 +76,32 @@ def spoil(kind, loop):
 
 @pytest.mark.parametrize("kind", ["stale", "nan", "jump"])
 @pytest.mark.parametrize("name", ARMS)
-def test_after_a_fault_the_set_point_itself_is_held(name, kind):
-    loop, pose, without = compensated(name)
+def test_fault_holds_the_uncompensated_set_point(name, kind):
+    loop, pose, uncompensated_sag = run_compensated(name)
     first = len(loop.commands)
-    spoil(kind, loop)
+    send_faults(kind, loop)
     assert loop.compensator.state is State.FAULT
     assert loop.command == pytest.approx(loop.compensator.desired, abs=1e-12)
     steps = np.abs(np.diff(loop.commands[first - 1 :], axis=0)).max()
     assert steps < 0.3 / 0.5 * PERIOD_S + 1e-9
-    assert loop.sag(pose) < 1.15 * without
+    assert loop.sag(pose) < 1.15 * uncompensated_sag
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_a_process_that_is_gone_leaves_the_arm_where_it_is(name):
-    loop, pose, without = compensated(name)
+def test_ended_process_leaves_the_arm_in_place(name):
+    loop, pose, uncompensated_sag = run_compensated(name)
     for _ in range(100):
         loop.advance(None)
-    assert loop.sag(pose) < 0.1 * without
+    assert loop.sag(pose) < 0.1 * uncompensated_sag
 
 
-def offset(**changes):
+def make_offset(**changes):
     robot = one().robot
     return ServoOffset.from_robot(robot, {"lift": 20.0}, **({"limit": [0.1]} | changes))
 
 
 def test_set_points_respect_limits_of_offset_and_position():
-    servo = offset()
+    servo = make_offset()
     assert servo.torque_limits([9.0]) == [2.0]
     assert servo.torque_limits([1.0]) == [1.0]
     assert servo.command([0.5], [1.0]) == [0.55]
@@ -120,7 +119,7 @@ def test_set_points_respect_limits_of_offset_and_position():
 )
 def test_impossible_settings_are_refused(changes, words):
     with pytest.raises(ControlError, match=words):
-        offset(**changes)
+        make_offset(**changes)
 
 
 def test_unknown_stiffness_is_refused():
@@ -128,8 +127,8 @@ def test_unknown_stiffness_is_refused():
         ServoOffset.from_robot(one().robot, {})
 
 
-def test_a_joint_that_stays_away_is_noticed():
-    watch, servo, far = SetpointWatch(), offset(), 0.1 + DEVIATION_MARGIN + 0.01
+def test_joint_away_from_its_set_point_is_reported():
+    watch, servo, far = SetpointWatch(), make_offset(), 0.1 + DEVIATION_MARGIN + 0.01
     assert not watch.doubt(0.0, ["lift"], servo, [0.0], [far])
     assert not watch.doubt(0.4, ["lift"], servo, [0.0], [far])
     assert "joint 'lift' stays 0.16" in watch.doubt(MIN_DEVIATION_TIME_S + 0.01, ["lift"], servo, [0.0], [far])

@@ -1,4 +1,4 @@
-"""The drop test in numbers worked out by hand, the stick figure in geometry by hand, and the picture file."""
+"""Test the drop test's drift, the stick figure and the picture file against closed forms."""
 
 import struct
 
@@ -13,7 +13,7 @@ ROBOT = RobotModel.from_urdf(build_urdf())
 
 
 @pytest.mark.parametrize("waist", [0.0, 1.1, -2.0, np.pi])
-def test_side_view_shows_true_lengths_whichever_way_the_arm_faces(waist):
+def test_side_view_shows_true_lengths_for_any_waist_angle(waist):
     shoulder, elbow = np.array([0.1, 0.9]), np.array([-0.4, 0.6])
     q = np.stack([np.full(2, waist), shoulder, elbow, np.zeros(2)], axis=1)
     sticks = SideView.from_motion(ROBOT, q).sticks(q)
@@ -36,7 +36,7 @@ def test_drift_is_the_largest_distance_from_the_start():
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.0])
-def test_picture_file(tmp_path, factor):
+def test_picture_file_is_reproducible(tmp_path, factor):
     time = np.linspace(0, 5, 51)
     start = np.array([0.2, -0.8, 0.9, 0.1])
     fall = factor * np.stack([0 * time, 1 - np.cos(time), 0.5 * np.tanh(time), 0.1 * time], axis=1)

@@ -1,4 +1,4 @@
-"""The verdict on hand guiding: good on an arm that goes along and stays, bad on one that does not."""
+"""Test the verdict on hand guiding: passed for an arm that follows and stays, failed otherwise."""
 
 from dataclasses import replace
 
@@ -11,17 +11,17 @@ from dynid_ros.model import RobotModel
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 LINK = ROBOT.link_names[-1]
-LED = [(1.0, 2.0), (4.2, 5.2)]
+LEAD_INTERVALS_S = [(1.0, 2.0), (4.2, 5.2)]
 
 
 @pytest.fixture(name="guided")
 def fixture_guided():
-    """The first joint turns by 0.4 rad in each lead; that is all."""
+    """Return a motion in which only joint 1 rotates, by 0.4 rad in each lead."""
     time = np.arange(0.0, 7.4, 0.01)
-    angle = sum(0.4 * np.clip(time - start, 0, 1) for start, _ in LED)
+    angle = sum(0.4 * np.clip(time - start, 0, 1) for start, _ in LEAD_INTERVALS_S)
     position = np.stack([angle, 0.3 + 0 * time, -0.2 + 0 * time], axis=1)
-    force = 20.0 * sum((time > start) & (time < end) for start, end in LED)
-    return GuidedMotion(ROBOT, LINK, time, position, force, LED)
+    force = 20.0 * sum((time > start) & (time < end) for start, end in LEAD_INTERVALS_S)
+    return GuidedMotion(ROBOT, LINK, time, position, force, LEAD_INTERVALS_S)
 
 
 def test_an_arm_that_goes_along_and_stays_passes(guided):
@@ -34,20 +34,20 @@ def test_an_arm_that_goes_along_and_stays_passes(guided):
     assert len(act.pictures) == 2
 
 
-def drifting(guided):
+def add_drift(guided):
     angle = guided.position.copy()
     angle[:, 0] += 0.02 * np.clip(guided.time - 6.0, 0, 1)
     return replace(guided, position=angle)
 
 
-def stuck(guided):
+def hold_still(guided):
     return replace(guided, position=np.repeat(guided.position[:1], len(guided.time), axis=0))
 
 
-def hurried(guided):
+def speed_up(guided):
     return replace(guided, time=guided.time / 3, leads=[(start / 3, end / 3) for start, end in guided.leads])
 
 
-@pytest.mark.parametrize("change", [drifting, stuck, hurried])
-def test_another_arm_fails(guided, change):
+@pytest.mark.parametrize("change", [add_drift, hold_still, speed_up])
+def test_other_motions_fail(guided, change):
     assert not judge_guiding(change(guided)).passed

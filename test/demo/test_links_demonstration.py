@@ -1,4 +1,4 @@
-"""The verdict on the links: good on what the arm truly is, bad on what it is not."""
+"""Test the verdict on identified links: passed for the true arm, failed for another one."""
 
 import copy
 from dataclasses import replace
@@ -26,45 +26,44 @@ SEARCH = {"starts": 1, "workers": 1, "candidates": 3}
 
 @pytest.fixture(name="demonstration", scope="module")
 def fixture_demonstration(tmp_path_factory):
-    """Robot as its URDF has it, truth, folder with identified.yaml, the fitted and the unseen recording."""
+    """Return robot by its wrong URDF, truth, folder of the file, fitted and held-out recording."""
     true = RobotModel.from_urdf(planar_arm.urdf())
     rng = np.random.default_rng(1)
     sensors = Sensors.draw(true.limits.effort, rng, torque_noise=0.002, position_noise=2e-5, velocity_noise=1e-3)
     arm = SimulatedArm(true, drives=DRIVES, sensors=sensors)
     limits = MotionLimits.of(true, 10.0)
-    fitted, unseen = (
+    fitted, held_out = (
         replace(
-            record(arm, FourierExcitation(true, limits, seed=seed, **MOTION, **SEARCH).plan().trajectory),
-            source=name,
+            record(arm, FourierExcitation(true, limits, seed=seed, **MOTION, **SEARCH).plan().trajectory), source=name
         )
-        for seed, name in ((2, "fitted"), (3, "unseen"))
+        for seed, name in ((2, "fitted"), (3, "held_out"))
     )
     robot = RobotModel.from_urdf(misjudged_urdf(true, 0.3, rng))
     folder = tmp_path_factory.mktemp("links")
     LinkIdentification(robot).fit(fitted).save(folder / "identified.yaml")
-    return robot, truth_table(arm), folder, fitted, unseen
+    return robot, truth_table(arm), folder, fitted, held_out
 
 
-def test_links_that_were_found_pass(demonstration):
-    robot, truth, folder, _, unseen = demonstration
-    act = judge_links(robot, truth, folder, unseen)
+def test_identified_links_pass(demonstration):
+    robot, truth, folder, _, held_out = demonstration
+    act = judge_links(robot, truth, folder, held_out)
     assert act.passed, act.sentences
     entries = load_identified(folder / "identified.yaml")["base_parameters"]
-    assert [one.value for one in act.comparisons] == [entry["value"] for entry in entries]
-    assert all(one.unit for one in act.comparisons)
+    assert [comparison.value for comparison in act.comparisons] == [entry["value"] for entry in entries]
+    assert all(comparison.unit for comparison in act.comparisons)
 
 
 def test_links_of_another_arm_fail(demonstration):
-    robot, truth, folder, _, unseen = demonstration
+    robot, truth, folder, _, held_out = demonstration
     other = copy.deepcopy(truth)
     other["urdf"] = truth["urdf"].replace(f'<mass value="{planar_arm.MASS[2]}"/>', '<mass value="2.2"/>')
     assert other["urdf"] != truth["urdf"]
-    act = judge_links(robot, other, folder, unseen)
+    act = judge_links(robot, other, folder, held_out)
     assert act.checks[0].value > 2.0
     assert not all(comparison.is_covered for comparison in act.comparisons)
 
 
-def test_true_base_parameters_give_the_torque_that_mujoco_applies(demonstration):
+def test_true_base_parameters_give_the_torque_of_mujoco(demonstration):
     robot, truth, _, fitted, _ = demonstration
     arm = tabled_arm(truth)
     friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.01, stribeck_velocity=0.1)
@@ -72,7 +71,7 @@ def test_true_base_parameters_give_the_torque_that_mujoco_applies(demonstration)
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 40, 3))
     matrix = np.concatenate([robot.torque_regressor(q, qd, qdd), result.friction.regressor(qd, qdd)], axis=-1)
     torque = result.base.reduce(matrix) @ true_base_parameters(result.known_arm, arm)
-    braking = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
-    expected = arm.truth.drive_torque(q, qd, qdd) + braking + arm.sensors.torque_offset
-    moving = np.abs(qd) > 0.2  # where smoothed terms have reversed
+    friction_torque = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
+    expected = arm.truth.drive_torque(q, qd, qdd) + friction_torque + arm.sensors.torque_offset
+    moving = np.abs(qd) > 0.2  # beyond the smoothed reversal
     np.testing.assert_allclose(torque[moving], expected[moving], atol=1e-6)

@@ -1,4 +1,4 @@
-"""The verdict on the load: good on the load that the arm truly carries, bad on another, or on what came too late."""
+"""Test the verdict on a load: passed for the true load in time, failed for another load or a late estimate."""
 
 import copy
 from dataclasses import replace
@@ -18,13 +18,13 @@ from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table
 from dynid_ros.trajectories import MotionLimits
 
-PUT_DOWN = 11.0
-DROPPED = {"time": PUT_DOWN + 0.1, "noticed": PUT_DOWN + 0.2, "mass": -1.8}
+PUT_DOWN_S = 11.0
+DROPPED = {"time": PUT_DOWN_S + 0.1, "noticed": PUT_DOWN_S + 0.2, "mass": -1.8}
 
 
 @pytest.fixture(name="demonstration", scope="module")
 def fixture_demonstration(tmp_path_factory):
-    """Truth, folder with identified.yaml, and what was seen."""
+    """Return truth, folder of the file, and the observations of a run."""
     robot = RobotModel.from_urdf(demo_arm_urdf())
     effort, speed = robot.limits.effort, robot.limits.velocity
     rng = np.random.default_rng(0)
@@ -45,22 +45,22 @@ def fixture_demonstration(tmp_path_factory):
         online.sample(time, position, torque)
         if row % 125 == 124:
             estimates.append((time, {**section_of_load(online.estimate().load()), "changes": []}))
-    estimates.append((PUT_DOWN + 0.5, {**estimates[-1][1], "changes": [DROPPED]}))
-    shown = LoadRun(began=0.0, put_down=PUT_DOWN, estimates=estimates, sag=0.4, drift=0.001)
-    return truth_table(arm), folder, shown
+    estimates.append((PUT_DOWN_S + 0.5, {**estimates[-1][1], "changes": [DROPPED]}))
+    observed = LoadRun(began=0.0, put_down=PUT_DOWN_S, estimates=estimates, sag=0.4, drift=0.001)
+    return truth_table(arm), folder, observed
 
 
-def test_a_load_that_was_found_passes(demonstration):
+def test_identified_load_passes(demonstration):
     act = judge_load(*demonstration)
     assert act.passed, act.sentences
     assert len(act.pictures) == 1
 
 
 def test_another_load_fails(demonstration):
-    truth, folder, shown = demonstration
+    truth, folder, observed = demonstration
     other = copy.deepcopy(truth)
     other["load"]["mass"] = 2.3
-    act = judge_load(other, folder, shown)
+    act = judge_load(other, folder, observed)
     assert not act.passed
     assert not act.comparisons[0].is_covered
 
@@ -71,20 +71,20 @@ def test_another_load_fails(demonstration):
         ({"began": -10.0}, "Mass estimated live"),
         ({"drift": 0.1}, "Largest joint drift with the load known"),
         ({"sag": 0.0}, "Largest joint drift without the load known"),
-        ({"put_down": PUT_DOWN - 2.0}, "Time at which the load was put down"),
-        ({"put_down": PUT_DOWN + 2.0}, "Time at which the load was put down"),
+        ({"put_down": PUT_DOWN_S - 2.0}, "Time at which the load was put down"),
+        ({"put_down": PUT_DOWN_S + 2.0}, "Time at which the load was put down"),
     ],
 )
 def test_observations_are_checked(demonstration, change, failed):
-    truth, folder, shown = demonstration
-    act = judge_load(truth, folder, replace(shown, **change))
+    truth, folder, observed = demonstration
+    act = judge_load(truth, folder, replace(observed, **change))
     (check,) = [check for check in act.checks if not check.passed]
     assert check.label.startswith(failed)
 
 
-def test_a_load_that_was_not_found_is_told(demonstration, tmp_path):
-    truth, folder, shown = demonstration
+def test_unidentified_load_is_refused(demonstration, tmp_path):
+    truth, folder, observed = demonstration
     text = (folder / "identified.yaml").read_text()
     (tmp_path / "identified.yaml").write_text(text.replace("loaded: true", "loaded: false"))
     with pytest.raises(DynidError, match="was not found"):
-        judge_load(truth, tmp_path, shown)
+        judge_load(truth, tmp_path, observed)

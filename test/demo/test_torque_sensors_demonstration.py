@@ -1,4 +1,4 @@
-"""The verdict on the torque sensors: good on the sensors as they truly are, bad on others, or if one was not found."""
+"""Test the verdict on torque sensors: passed for the true ones, failed for others or without estimate."""
 
 import copy
 from dataclasses import replace
@@ -17,7 +17,7 @@ from dynid_ros.trajectories import MotionLimits
 
 @pytest.fixture(name="demonstration", scope="module")
 def fixture_demonstration(tmp_path_factory):
-    """Robot, truth and folder with identified.yaml; the motion is that of the demo."""
+    """Return robot, truth and folder of the file; the motion is that of the demo."""
     robot = RobotModel.from_urdf(demo_arm_urdf())
     rng = np.random.default_rng(0)
     sensors = Sensors.draw(
@@ -36,29 +36,29 @@ def fixture_demonstration(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_sensors_that_were_found_pass(demonstration):
+def test_calibrated_sensors_pass(demonstration):
     act = judge_torque_sensors(*demonstration)
     assert act.passed, act.sentences
     assert len(act.comparisons) == 5 + 6  # gravity does not load joint 1
     assert "error of the gain" in "".join(act.pictures.values())
 
 
-@pytest.mark.parametrize(("key", "more"), [("torque_gain_error", 0.03), ("torque_offset", 5.0)])
-def test_other_sensors_fail(demonstration, key, more):
+@pytest.mark.parametrize(("key", "increment"), [("torque_gain_error", 0.03), ("torque_offset", 5.0)])
+def test_other_sensors_fail(demonstration, key, increment):
     robot, truth, folder = demonstration
     other = copy.deepcopy(truth)
-    other["joints"]["joint_2"][key] += more
+    other["joints"]["joint_2"][key] += increment
     act = judge_torque_sensors(robot, other, folder)
     assert not act.passed
     assert not all(comparison.is_covered for comparison in act.comparisons)
 
 
-def test_a_gain_that_was_not_found_fails(demonstration, tmp_path):
+def test_undetermined_gain_fails(demonstration, tmp_path):
     robot, truth, folder = demonstration
     lines = (folder / "identified.yaml").read_text().splitlines()
-    where = lines.index("  joint_3:")
-    assert lines[where + 1].startswith("    gain:")
-    lines[where + 1] = "    gain: null"
+    row = lines.index("  joint_3:")
+    assert lines[row + 1].startswith("    gain:")
+    lines[row + 1] = "    gain: null"
     (tmp_path / "identified.yaml").write_text("\n".join(lines))
     act = judge_torque_sensors(robot, truth, tmp_path)
     assert act.checks[0].value == np.inf

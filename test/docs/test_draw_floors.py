@@ -1,4 +1,4 @@
-"""The page of the architecture agrees with the code."""
+"""Test that the architecture page agrees with the code."""
 
 from docs.draw_floors import PAGE, layers, page, purpose
 
@@ -7,5 +7,5 @@ def test_page_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
 
 
-def test_every_room_says_what_it_is_for():
+def test_each_room_has_a_purpose():
     assert [room for rooms in layers() for room in rooms if not purpose(room)] == []

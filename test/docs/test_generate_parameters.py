@@ -1,4 +1,4 @@
-"""The page of parameters agrees with the code."""
+"""Test that the parameter page and the parameter files agree with the code."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_parameter_file_is_up_to_date(node):
     assert (CONFIG / f"{node}.yaml").read_text(encoding="utf-8") == parameter_file(node), "run `make docs`"
 
 
-def test_every_node_has_a_section():
+def test_each_node_has_a_section():
     assert [name for name in nodes() if f"\n## {name}\n" not in page()] == []
 
 
@@ -32,5 +32,5 @@ def test_every_node_has_a_section():
         (["a", ""], "list of strings", '["a", ""]'),
     ],
 )
-def test_default_is_written_as_in_a_parameter_file(default, type_name, text):
+def test_defaults_are_written_like_parameter_files(default, type_name, text):
     assert (kind(default), written(default)) == (type_name, text)

@@ -1,4 +1,4 @@
-"""Links lead somewhere, commands exist with the options that they are shown with, quoted messages are in the code."""
+"""Test the documentation: links, commands with their options, names and quoted messages."""
 
 import argparse
 import ast
@@ -31,15 +31,15 @@ from dynid_ros.nodes import module_of
 
 NODES_SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros" / "nodes").rglob("*.py"))
 NODES = sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
-OF_ROS = {"bag", "control", "daemon", "doctor", "interface", "node", "pkg"}
+ROS2_VERBS = {"bag", "control", "daemon", "doctor", "interface", "node", "pkg"}
 TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
 CONTROLLERS = {"joint_trajectory_controller", "forward_effort_controller"}  # their parameters: test/config
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+for_each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@each_page
-def test_links_lead_somewhere(page):
+@for_each_page
+def test_link_targets_exist(page):
     for link in links(page):
         if re.match(r"https?:", link):
             continue
@@ -54,32 +54,32 @@ def test_readme_links_to_each_page(page):
     assert f"docs/{page.name}" in {link.partition("#")[0] for link in links(ROOT / "README.md")}
 
 
-@each_page
-def test_commands_of_blocks_can_be_typed(page):
+@for_each_page
+def test_commands_of_blocks_are_valid(page):
     for words in block_commands(page):
         if words[0] == "dynid":
             cli._parser().parse_args(words[1:])
-        check(words)
+        check_command(words)
 
 
-@each_page
+@for_each_page
 def test_commands_in_text_exist(page):
     for words in inline_commands(page):
-        check(words)
+        check_command(words)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config" / "robots").glob("*.yaml")), ids=lambda path: path.stem)
 def test_commands_of_configurations_exist(path):
     for line in re.findall(r"^#   (ros2 .*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
-        check(words_of(line))
+        check_command(words_of(line))
 
 
-def check(words: list[str]) -> None:
+def check_command(words: list[str]) -> None:
     {"dynid": check_dynid, "ros2": check_ros2, "make": check_make, "python": check_python}[words[0]](words[1:])
 
 
 def check_dynid(words: list[str]) -> None:
-    """Each word down to the command, and each option."""
+    """Assert that each word of a `dynid` command and each option exists."""
     parser = cli._parser()
     options = set(parser._option_string_actions)
     names = iter(words)
@@ -131,7 +131,7 @@ def check_ros2(words: list[str]) -> None:
         *_, node, name = topic.rsplit("/", 2)
         assert node not in NODES or f'"~/{name}"' in NODES_SOURCE, words
     elif verb != "param":
-        assert verb in OF_ROS, words
+        assert verb in ROS2_VERBS, words
 
 
 def node_of(name: str) -> str:
@@ -149,15 +149,15 @@ def check_parameters(node: str, names: list[str], *, live: bool = False) -> None
 
 
 def check_launch(name: str, arguments: list[str]) -> None:
-    """Arguments are the parameters of the nodes that the file names, and the words that it declares itself."""
+    """Assert that arguments are parameters of the file's nodes or declared by the file."""
     path = ROOT / "launch" / name
     assert path.is_file(), name
     sources = (path, ROOT / "dynid_ros" / "nodes" / "shared" / "parameters.py")
     nodes = (node for source in sources for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))))
     words = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    given = dict(argument.split(":=", 1) for argument in arguments if not argument.startswith("--"))
+    arguments_by_name = dict(argument.split(":=", 1) for argument in arguments if not argument.startswith("--"))
     started = [node for node in NODES if node in words]
-    for argument, value in given.items():
+    for argument, value in arguments_by_name.items():
         if "/config/" in value:
             assert (ROOT / value[value.index("config/") :]).is_file(), value
         if argument in ("params_file", "namespace", "use_sim_time", "log_level"):
@@ -169,7 +169,7 @@ def check_launch(name: str, arguments: list[str]) -> None:
             assert value in words or Path(value).suffix or "/" in value, f"{argument}:={value} for {name}"
 
 
-OF_OTHERS = {
+FOREIGN_NAMES = {
     "chirp_motion",
     "command_interface_configuration",
     "imu_sensor_broadcaster",
@@ -181,20 +181,20 @@ OF_OTHERS = {
     "trapezoidal_motion",
     "update_reference_from_subscribers",
 }
-"""Names of ros2_control, drivers, files and data sets of others, and …"""
+"""Names of ros2_control, drivers, files and data sets of other projects."""
 GENERATED = "arm_"
-"""… how names begin that an exported arm has."""
+"""Prefix of the names in an exported arm."""
 
 
-@each_page
-def test_names_in_text_are_in_the_sources(page):
-    """Modules, paths and names with underscores: a page that is older than a new name is found."""
-    for name in inline_names(page) - OF_OTHERS:
+@for_each_page
+def test_names_in_text_exist_in_the_sources(page):
+    """Names are modules, paths and words with underscores; renamed ones are detected."""
+    for name in inline_names(page) - FOREIGN_NAMES:
         assert name.startswith(GENERATED) or exists(name), f"{page.name} names `{name}`, which is gone"
 
 
-@each_page
-def test_titles_are_nouns_of_a_few_words(page):
+@for_each_page
+def test_titles_have_at_most_four_words(page):
     title = text(page).splitlines()[0].removeprefix("# ")
     assert len(title.split()) <= 4
     assert not set(title) & set(":.?,")
@@ -205,23 +205,23 @@ def test_each_page_is_once_in_the_navigation():
     assert sorted(listed) == sorted(page.stem for page in PAGES[1:])
 
 
-@each_page
+@for_each_page
 def test_imports_of_python_blocks_work(page):
     for line in python_imports(page):
         exec(line, {})
 
 
 IDENTIFICATIONS = ("gravity", "links", "loads", "online", "flexible", "torque_sensors", "mocap", "force_sensor")
-HEADS = ["Commands", "Requirements", "Output", "When it fails", "Method"]
+HEADINGS = ["Commands", "Requirements", "Output", "When it fails", "Method"]
 
 
 @pytest.mark.parametrize("name", IDENTIFICATIONS)
-def test_identifications_have_the_same_heads(name):
+def test_identification_pages_have_the_same_headings(name):
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.*)$", text, re.MULTILINE)[: len(HEADS)] == HEADS
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE)[: len(HEADINGS)] == HEADINGS
 
 
-@each_page
+@for_each_page
 def test_quoted_messages_are_in_the_code(page):
     assert not [quotation for quotation in quotations(page) if not is_said(quotation)]
 
@@ -229,6 +229,6 @@ def test_quoted_messages_are_in_the_code(page):
 def test_make_without_a_target_lists_the_targets():
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    told = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (targets,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(re.findall(r"^make ([\w-]+)", told, re.MULTILINE)) == set(targets.split()) - {"help", "pytest"}
+    assert set(re.findall(r"^make ([\w-]+)", output, re.MULTILINE)) == set(targets.split()) - {"help", "pytest"}

@@ -1,4 +1,4 @@
-"""The pages as a site: built as docs.ros.org builds them, warnings are errors."""
+"""Test that the documentation site builds without warnings, like on docs.ros.org."""
 
 import subprocess
 import sys
@@ -10,10 +10,10 @@ pytest.importorskip("myst_parser", reason="sphinx and myst-parser are not instal
 
 
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning(tmp_path):
+def test_site_is_built_without_warnings(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", tmp_path]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
     first = (tmp_path / "index.html").read_text(encoding="utf-8")
     for page in ("first_hour", "results", "links"):
         assert f'href="{page}.html' in first

@@ -1,4 +1,4 @@
-"""The exported controller: its header computes what the Python compensator computes, sample by sample."""
+"""Test the exported controller: its C++ header computes like the Python compensator."""
 
 import re
 import shutil
@@ -45,8 +45,8 @@ def build(robot: RobotModel, folder: Path, compiler: str) -> Path:
     return program
 
 
-def fault_script(robot: RobotModel, seed: int) -> list[tuple]:
-    """Return events: kind, time, stamp and values; a run of joint states with every fault and every call."""
+def draw_events(robot: RobotModel, seed: int) -> list[tuple]:
+    """Return events (kind, time, stamp, values): joint states with all faults and all calls."""
     rng = np.random.default_rng(seed)
     lower = np.maximum(robot.limits.lower, -3.0)
     upper = np.minimum(robot.limits.upper, 3.0)
@@ -55,49 +55,49 @@ def fault_script(robot: RobotModel, seed: int) -> list[tuple]:
     time = 5.0
     calls = ["enable", "load", "scale", "disable", "enable", "stop", "enable", "interrupt", "restart"]
     faults = ["nan", "far", "jump", "silence", "pause", "two drivers", "unstamped"]
-    for what in rng.permutation(calls * 4 + faults * 3):
+    for kind in rng.permutation(calls * 4 + faults * 3):
         for k in range(rng.integers(5, 250)):
             time += 0.004 * rng.uniform(0.7, 1.5)
             q = middle + 0.05 * (upper - lower) * np.sin(0.4 * time + np.arange(robot.n_joints))
             stamp = time - 0.002
             if k == 3:
-                q, stamp = _spoiled(what, q, stamp)
+                q, stamp = _spoil_state(kind, q, stamp)
             events.append(("state", time, stamp, q.tolist()))
             if k == 1 and rng.random() < 0.6:
-                events += _call("enable", time, robot, rng)
+                events += _draw_call("enable", time, robot, rng)
             if k % 3 == 0:
                 events.append(("watch", time + 0.001, 0.0, []))
-        events += _call(what, time, robot, rng)
-        if what == "restart":
+        events += _draw_call(kind, time, robot, rng)
+        if kind == "restart":
             time = 0.0
-        silence = {"silence": 90, "pause": 12, "stop": 60}.get(what, 2)
+        silence = {"silence": 90, "pause": 12, "stop": 60}.get(kind, 2)
         events += [("watch", time + 0.01 * step, 0.0, []) for step in range(1, silence)]
         time = events[-1][1]
     return events
 
 
-def _spoiled(what, q, stamp):
-    if what == "nan":
+def _spoil_state(kind, q, stamp):
+    if kind == "nan":
         return np.append(q[:-1], np.nan), stamp
-    if what == "far":
+    if kind == "far":
         return np.append(q[:-1], 50.0), stamp
-    if what in ("jump", "two drivers"):
+    if kind in ("jump", "two drivers"):
         return q + 0.3, stamp
-    return q, np.nan if what == "unstamped" else stamp
+    return q, np.nan if kind == "unstamped" else stamp
 
 
-def _call(what, time, robot, rng):
-    if what == "enable":
+def _draw_call(kind, time, robot, rng):
+    if kind == "enable":
         return [("enable", time, 0.0, (0.1 * rng.choice([0.0, 1.0, 20.0]) * np.array(robot.limits.effort)).tolist())]
-    if what == "load":
+    if kind == "load":
         return [("load", time, 0.0, [rng.choice([0.0, 0.7, 1.5]), *rng.uniform(-0.1, 0.1, 3)])]
-    if what == "scale":
+    if kind == "scale":
         return [("scale", time, 0.0, rng.uniform(0.0, 1.5, robot.n_joints).tolist())]
-    return [(what, time, 0.0, [])] if what in ("disable", "stop", "interrupt", "restart") else []
+    return [(kind, time, 0.0, [])] if kind in ("disable", "stop", "interrupt", "restart") else []
 
 
 def replay(robot: RobotModel, settings: dict, times: Timing, events: list[tuple]) -> np.ndarray:
-    """Return what the Python compensator says after each event: state, whether it commands, refusal, torques."""
+    """Return state, whether it commands, refusal and torques of the Python compensator after each event."""
     model = GravityModel(robot)
     gravity = LoadedGravity(model, model.project(robot.parameters))
     joints = JointSettings.from_robot(robot, **settings)
@@ -105,7 +105,7 @@ def replay(robot: RobotModel, settings: dict, times: Timing, events: list[tuple]
     rows = []
     for kind, time, stamp, values in events:
         torque = None
-        refused = False
+        is_refused = False
         try:
             if kind == "state":
                 torque = compensator.update(time, values, None if np.isnan(stamp) else stamp)
@@ -128,30 +128,30 @@ def replay(robot: RobotModel, settings: dict, times: Timing, events: list[tuple]
             elif kind == "scale":
                 compensator.adjust(JointSettings.from_robot(robot, **settings | {"gain": values}), times)
         except ControlError:
-            refused = True
-        rows.append([STATES.index(compensator.state), torque is not None, refused, *compensator.torque])
+            is_refused = True
+        rows.append([STATES.index(compensator.state), torque is not None, is_refused, *compensator.torque])
     return np.array(rows, dtype=float)
 
 
-def words(values) -> str:
+def to_words(values) -> str:
     return " ".join(repr(float(value)) for value in values)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("arm", ARMS)
-def test_the_header_computes_what_the_compensator_computes(arm, compiler, tmp_path):
+def test_header_computes_like_the_compensator(arm, compiler, tmp_path):
     path, tip = ARMS[arm]
     robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
     times = Timing(0.8, 0.4, 0.2, 0.05, watch_motion=False)
     settings = {"fault_ramp_time": 0.4, "gain": [0.9]}
     joints = JointSettings.from_robot(robot, **settings)
-    events = fault_script(robot, len(arm))
+    events = draw_events(robot, len(arm))
     rows = (joints.gain, joints.torque, joints.rate, joints.lower, joints.upper, joints.velocity)
-    head = [*map(words, rows), words([0.8, 0.4, 0.2, 0.05])]
-    script = "\n".join([*head, *(f"{kind} {words([time, stamp, *values])}" for kind, time, stamp, values in events)])
+    head = [*map(to_words, rows), to_words([0.8, 0.4, 0.2, 0.05])]
+    script = "\n".join([*head, *(f"{kind} {to_words([time, stamp, *values])}" for kind, time, stamp, values in events)])
     program = build(robot, tmp_path, compiler)
-    told = subprocess.run([program], input=script, capture_output=True, text=True, check=True).stdout
-    replayed = np.array([line.split() for line in told.splitlines()], dtype=float)
+    output = subprocess.run([program], input=script, capture_output=True, text=True, check=True).stdout
+    replayed = np.array([line.split() for line in output.splitlines()], dtype=float)
     expected = replay(robot, settings, times, events)
     assert set(expected[:, 0]) == set(range(len(STATES))), "the script reaches every state"
     np.testing.assert_array_equal(replayed[:, :3], expected[:, :3])
@@ -169,12 +169,12 @@ def folder(tmp_path, monkeypatch):
 EXPORT = ("export", "--urdf", "arm.urdf", "--model", "identified.yaml", "--to", "controller", "--output")
 
 
-def test_the_package_is_whole_and_can_be_written_again(folder, capsys):
+def test_package_is_complete_and_can_be_overwritten(folder, capsys):
     for _ in range(2):
         assert run(capsys, *EXPORT, "planar_controller")[0] == 0
     package = folder / "planar_controller"
-    written = {str(path.relative_to(package)): path.read_text(encoding="utf-8") for path in package.rglob("*.*")}
-    assert set(written) - {"experiment.yaml"} == {
+    files = {str(path.relative_to(package)): path.read_text(encoding="utf-8") for path in package.rglob("*.*")}
+    assert set(files) - {"experiment.yaml"} == {
         "CMakeLists.txt",
         "package.xml",
         "plugin.xml",
@@ -183,19 +183,19 @@ def test_the_package_is_whole_and_can_be_written_again(folder, capsys):
         "src/arm.c",
         "src/controller.cpp",
     }
-    assert not any(re.search(r"@[A-Z]+@", text) for text in written.values())
-    assert ElementTree.fromstring(written["package.xml"]).findtext("name") == "planar_controller"
-    plugin = ElementTree.fromstring(written["plugin.xml"])
+    assert not any(re.search(r"@[A-Z]+@", text) for text in files.values())
+    assert ElementTree.fromstring(files["package.xml"]).findtext("name") == "planar_controller"
+    plugin = ElementTree.fromstring(files["plugin.xml"])
     assert plugin.get("path") == "planar_controller"
     assert plugin.find("class").get("type") == "planar_controller::GravityController"
 
 
 @pytest.mark.parametrize("name", ["Planar", "planar-arm", "2arms"])
-def test_a_name_that_no_package_can_have_is_refused(folder, capsys, name):
+def test_invalid_package_name_is_refused(folder, capsys, name):
     refused(capsys, *EXPORT, name)
     assert not (folder / name).exists()
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(folder, capsys):
+def test_file_in_place_of_the_folder_is_refused(folder, capsys):
     (folder / "taken").write_text("", encoding="utf-8")
     refused(capsys, *EXPORT, "taken")

@@ -1,4 +1,4 @@
-"""`dynid export` as a user calls it: what it writes, says and refuses."""
+"""Test `dynid export`: its files, remarks and refusals."""
 
 import ast
 import json
@@ -29,8 +29,15 @@ from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import JointFriction
 
 PLANAR, TRUTH = link_experiment.build_planar()
-ISAAC = ("armature", "friction", "dynamic_friction", "viscous_friction", "effort_limit_sim", "velocity_limit_sim")
-"""Fields of ActuatorBaseCfg in isaaclab/actuators/actuator_base_cfg.py of Isaac Lab 2.3 and 3.0."""
+ISAAC_FIELDS = (
+    "armature",
+    "friction",
+    "dynamic_friction",
+    "viscous_friction",
+    "effort_limit_sim",
+    "velocity_limit_sim",
+)
+"""Fields of ActuatorBaseCfg in Isaac Lab 2.3 and 3.0."""
 
 
 @pytest.fixture(name="folder")
@@ -50,29 +57,29 @@ def fixture_fitted():
 
 @pytest.fixture(name="links")
 def fixture_links(fitted, folder):
-    """identified.yaml of links."""
+    """Write `identified.yaml` with links."""
     link_experiment.record(PLANAR, 1.3 * PLANAR.parameters).write_npz("run.npz")
     return fitted.save(folder / "identified.yaml")
 
 
 @pytest.fixture(name="gravity")
 def fixture_gravity(folder):
-    """identified.yaml of gravity alone, with friction known in both directions."""
+    """Write a file with gravity only, and dry friction in both directions."""
     model = GravityModel(PLANAR)
     moments = model.project(1.2 * PLANAR.parameters)
     document = new_document(PLANAR, [], {})
     document["gravity"] = gravity_section(model, moments, np.full(len(moments), 0.01), {})
-    known = {"torque_positive": (2.5, 0.1, 9), "torque_negative": (-1.5, 0.1, 9), "viscous": (0.3, 0.1, 9)}
-    document["friction"] = {joint: joint_friction_entry(known) for joint in PLANAR.joint_names}
+    terms = {"torque_positive": (2.5, 0.1, 9), "torque_negative": (-1.5, 0.1, 9), "viscous": (0.3, 0.1, 9)}
+    document["friction"] = {joint: joint_friction_entry(terms) for joint in PLANAR.joint_names}
     return save_identified(folder / "gravity.yaml", document)
 
 
-def arguments(model, target, output):
+def list_arguments(model, target, output):
     return ("export", "--model", model, "--urdf", "arm.urdf", "--to", target, "--output", output)
 
 
-def test_c_of_links_is_the_identified_arm(links, capsys, tmp_path):
-    code, out, err = run(capsys, *arguments(links, "c", "my-arm.h"))
+def test_c_of_links_computes_the_identified_torque(links, capsys, tmp_path):
+    code, out, err = run(capsys, *list_arguments(links, "c", "my-arm.h"))
     assert (code, err) == (0, "")
     assert "holds gravity torque, inverse dynamics with any load at 'link_3'" in out
     assert "stribeck" in out
@@ -82,19 +89,19 @@ def test_c_of_links_is_the_identified_arm(links, capsys, tmp_path):
     arm = CArm(ExportedArm.read(links, robot), tmp_path)
     model = link_model(load_identified(links), robot)
     for motion in np.random.default_rng(0).normal(size=(10, 3, 3)):
-        found = arm.torque("torque", *motion, with_memory=True)
-        np.testing.assert_allclose(found, model.predict(*motion[:, None])[0], rtol=0, atol=1e-10)
+        torque = arm.torque("torque", *motion, with_memory=True)
+        np.testing.assert_allclose(torque, model.predict(*motion[:, None])[0], rtol=0, atol=1e-10)
 
 
-def test_c_of_gravity_alone_is_what_gravity_compensation_commands(gravity, capsys, tmp_path):
-    code, out, _ = run(capsys, *arguments(gravity, "c", "arm"))
+def test_c_of_gravity_agrees_with_gravity_compensation(gravity, capsys, tmp_path):
+    code, out, _ = run(capsys, *list_arguments(gravity, "c", "arm"))
     assert code == 0
     assert "no inverse dynamics: gravity.yaml knows gravity alone" in out
     assert "#define ARM_HAS_INVERSE_DYNAMICS 0" in (tmp_path / "arm.h").read_text()
-    robot, wanted = load_gravity_torque(gravity, "arm.urdf")
+    robot, expected = load_gravity_torque(gravity, "arm.urdf")
     arm = CArm(ExportedArm.read(gravity, robot), tmp_path)
     for q in np.random.default_rng(1).normal(size=(10, 3)):
-        np.testing.assert_allclose(arm.torque("gravity_torque", q), wanted(q), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(arm.torque("gravity_torque", q), expected(q), rtol=0, atol=1e-12)
     joints = arm.torque("joint_torque", np.zeros(3), np.array([1.0, -1.0, 0.0]), np.zeros(3), with_memory=True)
     np.testing.assert_allclose(joints, [0.5 + 2.0 + 0.3, 0.5 - 2.0 - 0.3, 0.5], rtol=0, atol=1e-12)
 
@@ -103,15 +110,17 @@ def test_load_of_the_file_is_in_the_header(gravity, capsys, tmp_path):
     document = dict(load_identified(gravity))
     document["load"] = {"mass": 1.5, "center": [0.0, 0.1, 0.2], "frame": "link_3", "inertia": None}
     save_identified(gravity, document)
-    assert run(capsys, *arguments(gravity, "c", "arm"))[0] == 0
+    assert run(capsys, *list_arguments(gravity, "c", "arm"))[0] == 0
     assert "arm_identified_load = {1.5, {0.0, 0.1, 0.2}, {0.0, " in (tmp_path / "arm.h").read_text()
     document["load"]["frame"] = "link_2"
     save_identified(gravity, document)
-    assert "its load is at link 'link_2', the arm ends at 'link_3'" in refused(capsys, *arguments(gravity, "c", "arm2"))
+    assert "its load is at link 'link_2', the arm ends at 'link_3'" in refused(
+        capsys, *list_arguments(gravity, "c", "arm2")
+    )
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_stay_names(name, folder):
+def test_hostile_names_are_escaped(name, folder):
     urdf = re.sub(' name="([^"]*)"', lambda match: f" name={quoteattr(name + match[1])}", planar_arm.urdf())
     urdf = re.sub(
         '<(parent|child) link="([^"]*)"', lambda match: f"<{match[1]} link={quoteattr(name + match[2])}", urdf
@@ -135,90 +144,92 @@ def test_hostile_names_stay_names(name, folder):
 
 
 @pytest.mark.parametrize("name", ['a".h', "a\\.h", "a??.h", "a\nb.h"])
-def test_files_that_no_include_can_name(links, capsys, name):
-    refused(capsys, *arguments(links, "c", name))
+def test_file_names_that_no_include_can_contain_are_refused(links, capsys, name):
+    refused(capsys, *list_arguments(links, "c", name))
 
 
-def test_files_that_hold_too_little(gravity, capsys, folder):
+def test_incomplete_files_are_refused(gravity, capsys, folder):
     document = new_document(PLANAR, [], {})
     save_identified(folder / "empty.yaml", document)
-    assert "neither links nor gravity in it" in refused(capsys, *arguments("empty.yaml", "c", "arm"))
+    assert "neither links nor gravity in it" in refused(capsys, *list_arguments("empty.yaml", "c", "arm"))
     document = dict(load_identified(gravity))
     document["gravity"]["joint_2"] |= {"observable": False, "reason": "never moved"}
     save_identified(folder / "unknown.yaml", document)
-    assert "joint 'joint_2' was not observable (never moved)" in refused(capsys, *arguments("unknown.yaml", "c", "arm"))
-    assert "arm.txt: C is written into" in refused(capsys, *arguments(gravity, "c", "arm.txt"))
+    assert "joint 'joint_2' was not observable (never moved)" in refused(
+        capsys, *list_arguments("unknown.yaml", "c", "arm")
+    )
+    assert "arm.txt: C is written into" in refused(capsys, *list_arguments(gravity, "c", "arm.txt"))
     other = arm_of(PLANAR)
     assert other.parameters is not None
     assert not (folder / "arm.h").exists()
 
 
 def test_urdf_of_links_has_inertias_and_friction(links, capsys, tmp_path):
-    code, out, err = run(capsys, *arguments(links, "urdf", "new.urdf"))
+    code, out, err = run(capsys, *list_arguments(links, "urdf", "new.urdf"))
     assert (code, err) == (0, "")
     assert "a URDF cannot hold: offset of all joints" in out
-    found = RobotModel.from_urdf("new.urdf")
-    model = link_model(load_identified(links), found)
-    np.testing.assert_allclose(found.parameters, model.parameters, rtol=1e-9, atol=1e-9)
+    exported = RobotModel.from_urdf("new.urdf")
+    model = link_model(load_identified(links), exported)
+    np.testing.assert_allclose(exported.parameters, model.parameters, rtol=1e-9, atol=1e-9)
     joints = ElementTree.parse("new.urdf").getroot().findall("joint")
     dynamics = {joint.get("name"): joint.findall("dynamics") for joint in joints if joint.get("type") != "fixed"}
     assert [len(elements) for elements in dynamics.values()] == [1, 1, 1]
     assert 0.0 < float(dynamics["joint_1"][0].get("friction")) < 10.0
 
 
-def test_urdf_of_gravity_alone_holds_the_arm(gravity, capsys):
-    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"))
+def test_urdf_of_gravity_has_its_torque(gravity, capsys):
+    code, out, _ = run(capsys, *list_arguments(gravity, "urdf", "new.urdf"))
     assert code == 0
     assert "the centre that moved most is" in out
-    new, (old, wanted) = RobotModel.from_urdf("new.urdf"), load_gravity_torque(gravity, "arm.urdf")
+    new, (old, expected) = RobotModel.from_urdf("new.urdf"), load_gravity_torque(gravity, "arm.urdf")
     for q in np.random.default_rng(2).normal(size=(10, 3)):
-        np.testing.assert_allclose(new.gravity_torque([q])[0], wanted(q), atol=1e-9)
+        np.testing.assert_allclose(new.gravity_torque([q])[0], expected(q), atol=1e-9)
     np.testing.assert_allclose(new.parameters[::10], old.parameters[::10])
     assert 'damping="0.3" friction="2.0"' in Path("new.urdf").read_text()
 
 
-def test_error_is_judged_by_a_recording(links, capsys):
+def test_friction_error_is_evaluated_on_a_recording(links, capsys):
     link_experiment.record(PLANAR, 1.3 * PLANAR.parameters, 5).write_npz("other.npz")
-    code, out, _ = run(capsys, *arguments(links, "urdf", "new.urdf"), "--recording", "other.npz", "--json")
+    code, out, _ = run(capsys, *list_arguments(links, "urdf", "new.urdf"), "--recording", "other.npz", "--json")
     document = json.loads(out)
     assert code == 0
     assert document["friction"]["motion"] == "other.npz"
     assert set(document["friction"]["error"]) == set(PLANAR.joint_names)
     assert "one recording, not 2" in refused(
-        capsys, *arguments(links, "urdf", "b.urdf"), "--recording", "other.npz", "--recording", "run.npz"
+        capsys, *list_arguments(links, "urdf", "b.urdf"), "--recording", "other.npz", "--recording", "run.npz"
     )
 
 
-def test_isaac_is_a_module_of_python(links, capsys, tmp_path):
-    code, out, _ = run(capsys, *arguments(links, "isaac", "arm_actuator.py"))
+def test_isaac_export_is_a_python_module(links, capsys, tmp_path):
+    code, out, _ = run(capsys, *list_arguments(links, "isaac", "arm_actuator.py"))
     assert code == 0
     assert "armature is 0: no rotor inertia was identified" in out
     actuator = runpy.run_path("arm_actuator.py")["ACTUATOR"]
     assert actuator["joint_names_expr"] == list(PLANAR.joint_names)
-    assert set(actuator) == {"joint_names_expr", *ISAAC}
+    assert set(actuator) == {"joint_names_expr", *ISAAC_FIELDS}
     for joint in PLANAR.joint_names:
         assert actuator["friction"][joint] >= actuator["dynamic_friction"][joint] > 0.0
         assert actuator["armature"][joint] == 0.0
     assert actuator["velocity_limit_sim"] == dict(zip(PLANAR.joint_names, PLANAR.limits.velocity, strict=True))
-    assert "a file that ends in .py" in refused(capsys, *arguments(links, "isaac", "arm.yaml"))
+    assert "a file that ends in .py" in refused(capsys, *list_arguments(links, "isaac", "arm.yaml"))
 
 
-def test_a_name_without_suffix_gets_that_of_the_format(gravity, capsys, folder):
+def test_missing_suffix_follows_from_the_format(gravity, capsys, folder):
     targets = ["c", "urdf", "sdf", "isaac", *(["mjcf"] if find_spec("mujoco") else [])]
     for target in targets:
-        assert run(capsys, *arguments(gravity, target, "arm_model"))[0] == 0
-    written = sorted(path.suffix for path in folder.glob("arm_model*") if path.suffix != ".yaml")
-    assert written == sorted({".h", ".c", ".urdf", ".sdf", ".py"} | ({".xml"} if "mjcf" in targets else set()))
+        assert run(capsys, *list_arguments(gravity, target, "arm_model"))[0] == 0
+    suffixes = sorted(path.suffix for path in folder.glob("arm_model*") if path.suffix != ".yaml")
+    assert suffixes == sorted({".h", ".c", ".urdf", ".sdf", ".py"} | ({".xml"} if "mjcf" in targets else set()))
     (folder / "folder").mkdir()
-    assert "it is a folder" in refused(capsys, *arguments(gravity, "urdf", "folder"))
+    assert "it is a folder" in refused(capsys, *list_arguments(gravity, "urdf", "folder"))
 
 
 @pytest.mark.parametrize(("target", "name", "words"), [("mjcf", "new.xml", "armature"), ("sdf", "new.sdf", "springs")])
-def test_simulators_of_links_and_of_gravity_alone(target, name, words, links, gravity, capsys):
+def test_simulator_exports_of_links_and_of_gravity(target, name, words, links, gravity, capsys):
     if target == "mjcf":
         pytest.importorskip("mujoco")
     for model in (links, gravity):
-        code, out, err = run(capsys, *arguments(model, target, name))
+        code, out, err = run(capsys, *list_arguments(model, target, name))
         assert (code, err) == (0, "")
         assert words in out.splitlines()[0]
         assert "cannot hold: offset of all joints" in out
@@ -228,12 +239,12 @@ def test_simulators_of_links_and_of_gravity_alone(target, name, words, links, gr
         assert set(PLANAR.joint_names) <= names
 
 
-def test_springs_and_load_that_a_urdf_has_not_are_said(gravity, capsys):
+def test_urdf_export_reports_missing_springs_and_load(gravity, capsys):
     document = dict(load_identified(gravity))
     document["load"] = {"mass": 1.5, "center": [0.0, 0.1, 0.2], "frame": "link_3", "inertia": None}
     document["flexible_joints"] = {"joint_2": {"stiffness": 500.0, "decided": {"stiffness": True}}}
     save_identified(gravity, document)
-    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"), "--verbose")
+    code, out, _ = run(capsys, *list_arguments(gravity, "urdf", "new.urdf"), "--verbose")
     assert code == 0
     assert "a URDF has the arm without the 1.5 kg that gravity.yaml knows as its load" in out
     assert "a URDF has rigid joints, without the springs that were identified" in out
@@ -241,6 +252,6 @@ def test_springs_and_load_that_a_urdf_has_not_are_said(gravity, capsys):
     _, soft = load_gravity_torque(gravity, "arm.urdf", use_load=False)
     _, rigid = load_gravity_torque(gravity, "arm.urdf", use_load=False, use_springs=False)
     poses = Motion.sinusoids(RobotModel.from_urdf("arm.urdf")).q[::100].tolist()
-    off = [soft(pose)[1] - rigid(pose)[1] for pose in poses]
-    assert sag == pytest.approx(np.sqrt(np.mean(np.square(off))), rel=0.01)
+    differences = [soft(pose)[1] - rigid(pose)[1] for pose in poses]
+    assert sag == pytest.approx(np.sqrt(np.mean(np.square(differences))), rel=0.01)
     assert sag > 0.0

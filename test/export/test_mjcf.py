@@ -1,4 +1,4 @@
-"""MJCF as MuJoCo loads it: the torque that was exported, friction and springs included."""
+"""Test MJCF files by MuJoCo: torque, friction, springs and servos."""
 
 import sys
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 import planar_arm
 import pytest
 from c_arm import arm_of
-from exported_arms import ARMS, identified
+from exported_arms import ARMS, load_identified_arm
 from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
@@ -27,13 +27,13 @@ from dynid_ros.simulation.drives import KnownFriction
 from dynid_ros.simulation.replay import Replay
 
 
-def loaded(arm, path):
+def export_model(arm, path):
     mjcf_file.write(arm, path, Motion.sinusoids(arm.robot))
     return mujoco.MjModel.from_xml_path(str(path))
 
 
-def inverse(model, robot, q, qd, qdd):
-    """Torque of the arm's joints; friction loss is a constraint, which is taken as it is."""
+def inverse_dynamics(model, robot, q, qd, qdd):
+    """Return the torque of the arm's joints with friction loss as a constraint."""
     data = mujoco.MjData(model)
     joints = [model.joint(name) for name in robot.joint_names]
     for joint, *state in zip(joints, q, qd, qdd, strict=True):
@@ -42,28 +42,28 @@ def inverse(model, robot, q, qd, qdd):
     return np.array([data.qfrc_inverse[joint.dofadr[0]] for joint in joints])
 
 
-def test_torques_of_panda(tmp_path):
+def test_torque_of_panda_with_friction_terms(tmp_path):
     robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
     joint = JointFriction(coulomb=False, offset=True, rotor_inertia=True, spring=True)
     friction = FrictionModel([joint] * 7)
     coefficients = np.random.default_rng(0).uniform(0.1, 1.0, 28)
-    model = loaded(arm_of(robot, friction, coefficients), tmp_path / "panda.xml")
+    model = export_model(arm_of(robot, friction, coefficients), tmp_path / "panda.xml")
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
     for q, qd, qdd in np.random.default_rng(1).normal(size=(20, 3, 7)):
-        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
-        wanted += (friction.of_motion(robot, *(x[None] for x in (q, qd, qdd))) @ coefficients)[0]
-        np.testing.assert_allclose(inverse(model, robot, q, qd, qdd), wanted, atol=1e-9)
+        expected = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        expected += (friction.of_motion(robot, *(x[None] for x in (q, qd, qdd))) @ coefficients)[0]
+        np.testing.assert_allclose(inverse_dynamics(model, robot, q, qd, qdd), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("path", ARMS)
-def test_links_of_real_arms(path, tmp_path):
-    robot, links = identified(path)
-    model = loaded(arm_of(robot, parameters=links), tmp_path / "arm.xml")
+def test_links_of_real_arms_give_their_torque(path, tmp_path):
+    robot, links = load_identified_arm(path)
+    model = export_model(arm_of(robot, parameters=links), tmp_path / "arm.xml")
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_EQUALITY
     for q, qd, qdd in np.random.default_rng(1).normal(size=(10, 3, robot.n_joints)):
-        wanted = robot.inverse_dynamics([q], [qd], [qdd], links)[0]
-        found = inverse(model, robot, q, qd, qdd)
-        np.testing.assert_allclose(found, wanted, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
+        expected = robot.inverse_dynamics([q], [qd], [qdd], links)[0]
+        actual = inverse_dynamics(model, robot, q, qd, qdd)
+        np.testing.assert_allclose(actual, expected, atol=1e-9 * max(np.abs(expected).max(), 1.0))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_links_of_real_arms(path, tmp_path):
     ],
     ids=["impossible", "zero", "none"],
 )
-def test_fingers_that_no_body_has_are_mended(tmp_path, inertial):
+def test_impossible_finger_inertias_are_repaired(tmp_path, inertial):
     finger = (
         f'<link name="finger">{inertial}</link><joint name="slide" type="prismatic"><parent link="link_3"/>'
         '<child link="finger"/><origin xyz="0.2 0 0"/><axis xyz="1 0 0"/>'
@@ -83,33 +83,33 @@ def test_fingers_that_no_body_has_are_mended(tmp_path, inertial):
     )
     robot = RobotModel.from_urdf(planar_arm.urdf().replace("</robot>", f"{finger}</robot>"), tip="link_3")
     path = tmp_path / "arm.xml"
-    written = mjcf_file.write(arm_of(robot), path, Motion.sinusoids(robot))
-    assert any("finger" in remark for remark in written.remarks)
+    export = mjcf_file.write(arm_of(robot), path, Motion.sinusoids(robot))
+    assert any("finger" in remark for remark in export.remarks)
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
     for q, qd, qdd in np.random.default_rng(1).normal(size=(10, 3, 3)):
-        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
-        np.testing.assert_allclose(inverse(model, robot, q, qd, qdd), wanted, atol=1e-9)
+        expected = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        np.testing.assert_allclose(inverse_dynamics(model, robot, q, qd, qdd), expected, atol=1e-9)
 
 
-def test_random_chains_with_any_gravity(tmp_path):
+def test_random_chains_with_random_gravity(tmp_path):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, 4), tip=TIP, gravity=rng.normal(size=3) * 8)
         if not robot.parameters[::10].all():
             continue
-        model = loaded(arm_of(robot), tmp_path / "arm.xml")
+        model = export_model(arm_of(robot), tmp_path / "arm.xml")
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
         q, qd, qdd = rng.normal(size=(3, 4))
-        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
-        found = inverse(model, robot, q, qd, qdd)
-        np.testing.assert_allclose(found, wanted, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
+        expected = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        actual = inverse_dynamics(model, robot, q, qd, qdd)
+        np.testing.assert_allclose(actual, expected, atol=1e-9 * max(np.abs(expected).max(), 1.0))
 
 
-def test_joints_and_motors(tmp_path):
+def test_joints_have_friction_limits_and_motors(tmp_path):
     robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
     arm = arm_of(robot, FrictionModel([JointFriction(rotor_inertia=True)] * 7), np.tile([2.0, 0.5, 0.1], 7))
-    model = loaded(arm, tmp_path / "panda.xml")
+    model = export_model(arm, tmp_path / "panda.xml")
     dofs = [model.joint(name).dofadr[0] for name in robot.joint_names]
     np.testing.assert_allclose(model.dof_frictionloss[dofs], 2.0)
     np.testing.assert_allclose(model.dof_armature[dofs], 0.1)
@@ -124,7 +124,7 @@ def test_joints_and_motors(tmp_path):
 
 
 def servo_arm(**friction):
-    """Arm of three joints, the first of which has a servo."""
+    """Return an arm of three joints, the first of which has a servo."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     coefficients = np.tile([2.0, 0.5, *friction.pop("more", ())], 3)
     arm = arm_of(robot, FrictionModel([JointFriction(**friction)] * 3), coefficients)
@@ -134,15 +134,15 @@ def servo_arm(**friction):
 
 def test_servos_have_gains_limits_and_delays(tmp_path):
     arm = servo_arm()
-    written = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
+    export = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
     first, second = (model.actuator(name) for name in arm.robot.joint_names[:2])
     assert (first.gainprm[0], first.biasprm[1], first.biasprm[2]) == (80.0, -80.0, -3.0)
     assert first.forcerange[1] == arm.robot.limits.effort[0]
     assert model.actuator_delay[first.id] == pytest.approx(0.0254)
     assert (second.gainprm[0], second.biasprm[1]) == (1.0, 0.0)
-    assert "servos of joint_1, motors of the others" in written.holds[0]
-    assert any("3.5" in remark for remark in written.remarks)
+    assert "servos of joint_1, motors of the others" in export.holds[0]
+    assert any("3.5" in remark for remark in export.remarks)
 
 
 def test_servos_are_for_mjcf_only():
@@ -151,23 +151,23 @@ def test_servos_are_for_mjcf_only():
         export("none.yaml", robot, "urdf", "arm.urdf", servos="servos.yaml")
 
 
-def test_an_old_mujoco_holds_less_and_says_so(tmp_path, monkeypatch):
+def test_old_mujoco_reports_missing_terms(tmp_path, monkeypatch):
     for module in (mjcf_file, mjcf):
         monkeypatch.setattr(module, "installed_version", lambda: (3, 4))
     arm = servo_arm(stribeck_velocity=0.1, more=(1.5,))
-    written = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
+    export = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
     text = (tmp_path / "arm.xml").read_text()
     assert "delay" not in text
     assert "dcmotor" not in text
-    assert any("cannot hold delays of commands of up to 25.4 ms; update to 3.5" in line for line in written.remarks)
-    assert any("stribeck of all joints" in line for line in written.remarks)
+    assert any("cannot hold delays of commands of up to 25.4 ms; update to 3.5" in line for line in export.remarks)
+    assert any("stribeck of all joints" in line for line in export.remarks)
 
 
 @pytest.mark.skipif(mjcf.installed_version() < mjcf.BRISTLE_VERSION, reason="needs passive actuators with LuGre")
-def test_a_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
+def test_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
     robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(0.0, 0.0, 0.0))
     friction = FrictionModel([JointFriction(stribeck_velocity=0.1, rotor_inertia=True)] * 3)
-    model = loaded(arm_of(robot, friction, np.tile([2.0, 0.5, 1.5, 0.2], 3)), tmp_path / "arm.xml")
+    model = export_model(arm_of(robot, friction, np.tile([2.0, 0.5, 1.5, 0.2], 3)), tmp_path / "arm.xml")
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
     model.opt.timestep = 1e-3
     data = mujoco.MjData(model)
@@ -177,9 +177,9 @@ def test_a_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
         mujoco.mj_step(model, data, round(seconds / model.opt.timestep))
         return abs(data.qvel[0])
 
-    assert push(3.3, 1.0) < 1e-3, "3.5 N m hold it"
+    assert push(3.3, 1.0) < 1e-3, "3.5 N m of breakaway friction hold the joint"
     assert push(3.8, 0.5) > 0.2
-    assert push(3.3, 0.5) > 0.2, "2 N m and damping brake it in motion"
+    assert push(3.3, 0.5) > 0.2, "2 N m and damping brake the moving joint"
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
         ({"saturation_velocity": 0.2}, [1.5, 2.0, 0.05]),
     ],
 )
-def test_servos_with_such_friction_move_as_the_arm(shape, coefficients):
+def test_servos_with_friction_move_like_the_arm(shape, coefficients):
     robot = RobotModel.from_urdf(planar_arm.urdf())
     friction = FrictionModel([JointFriction(rotor_inertia=True, **shape)] * 3)
     values = np.outer([1.0, 0.8, 0.3], coefficients).ravel()
@@ -211,16 +211,19 @@ def test_servos_with_such_friction_move_as_the_arm(shape, coefficients):
     arm = replace(arm_of(robot, friction, values), servos=dict(zip(robot.joint_names, drives, strict=True)))
     motion = Motion.sinusoids(robot)
     errors = []
-    for held in (mjcf_file.held_friction(arm, motion), HeldFriction.of(arm, ("rotor_inertia", "spring"), motion)):
-        replay = Replay(mjcf_file.arm_text(arm, exported_urdf(arm, held)[0], held), robot.joint_names)
+    for held_friction in (
+        mjcf_file.held_friction(arm, motion),
+        HeldFriction.of(arm, ("rotor_inertia", "spring"), motion),
+    ):
+        replay = Replay(mjcf_file.arm_text(arm, exported_urdf(arm, held_friction)[0], held_friction), robot.joint_names)
         commands = [CommandPath(time, column) for column in command.T]
-        _, found = replay.follow(path[0], np.zeros(3), commands, 0.0, 3.9)
-        errors.append(np.sqrt(np.mean((found - path[: 4 * len(found) : 4]) ** 2, axis=0)))
+        _, positions = replay.follow(path[0], np.zeros(3), commands, 0.0, 3.9)
+        errors.append(np.sqrt(np.mean((positions - path[: 4 * len(positions) : 4]) ** 2, axis=0)))
     assert (errors[0] < 1.5e-3).all()
     assert (errors[0] < 0.6 * errors[1]).all(), "nearer than with Coulomb and viscous friction"
 
 
-def test_without_mujoco_it_says_so(monkeypatch):
+def test_missing_mujoco_names_the_package_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "dynid_ros.export.mjcf_file", raising=False)
     monkeypatch.delitem(sys.modules, "dynid_ros.simulation.mjcf", raising=False)
     monkeypatch.setitem(sys.modules, "mujoco", None)

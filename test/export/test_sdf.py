@@ -1,4 +1,4 @@
-"""SDF by the rules of its format, and as Drake reads it with libsdformat, where that is installed."""
+"""Test SDF files by a reader of their format, and by Drake with libsdformat if it is installed."""
 
 from xml.etree import ElementTree as ET
 
@@ -17,22 +17,22 @@ from dynid_ros.model.inertia import from_center_of_mass, transformed
 from dynid_ros.model.urdf import Origin, pose
 
 
-def panda():
+def make_panda():
     robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
     joint = JointFriction(spring=True, offset=True)
     return arm_of(robot, FrictionModel([joint] * 7), np.tile([2.0, 0.5, 0.3, 4.0], 7))
 
 
-def chains():
-    found = [panda()]
+def make_chains():
+    arms = [make_panda()]
     for seed in range(6):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, 4), tip=TIP)
-        found += [arm_of(robot)] if robot.parameters[::10].all() else []
-    return found
+        arms += [arm_of(robot)] if robot.parameters[::10].all() else []
+    return arms
 
 
-def written(arm, path):
+def write_sdf(arm, path):
     return sdf.write(arm, path, Motion.sinusoids(arm.robot))
 
 
@@ -41,15 +41,15 @@ def _transform(text):
     return pose(Origin(numbers[:3], numbers[3:]), "pose")
 
 
-def read(text, robot):
-    """Joints by child of an SDF, and links with what is fixed to them (10,): a reader of its own."""
+def read_sdf(text, robot):
+    """Return the joints of an SDF by child, and the links (10,) with their fixed parts."""
     model = ET.fromstring(text.split("\n", 1)[1]).find("model")
     joints = {joint.findtext("child"): joint for joint in model.findall("joint")}
     links = {link.get("name"): link for link in model.findall("link")}
     frames = {frame.get("name"): frame for frame in model.findall("frame")}
 
-    def up(name):
-        """Parent, and transform in it."""
+    def parent_of(name):
+        """Return parent, transform in the parent, and moving joint of a link or frame."""
         if name in frames:
             return frames[name].get("attached_to"), _transform(frames[name].findtext("pose")), None
         joint = joints[name]
@@ -67,50 +67,52 @@ def read(text, robot):
         tensor = np.zeros((3, 3))
         tensor[np.triu_indices(3)] = matrix
         tensor = tensor + np.triu(tensor, 1).T
-        where = _transform(inertial.findtext("pose"))
-        own = from_center_of_mass(
-            float(inertial.findtext("mass")), where[:3, 3], where[:3, :3] @ tensor @ where[:3, :3].T
+        inertial_pose = _transform(inertial.findtext("pose"))
+        body = from_center_of_mass(
+            float(inertial.findtext("mass")),
+            inertial_pose[:3, 3],
+            inertial_pose[:3, :3] @ tensor @ inertial_pose[:3, :3].T,
         )
         owner, placement, joint = name, np.eye(4), None
         while joint is None and owner is not None:
             if owner in robot.link_names:
                 break
-            parent, step, joint = up(owner)
+            parent, step, joint = parent_of(owner)
             if joint is None:
                 owner, placement = parent, step @ placement
         if owner in robot.link_names:
-            lumps[owner] = lumps.get(owner, 0) + transformed(own, placement)
+            lumps[owner] = lumps.get(owner, 0) + transformed(body, placement)
     return joints, lumps
 
 
-@pytest.mark.parametrize("arm", chains(), ids=lambda arm: f"{arm.robot.name}_{arm.robot.n_joints}")
-def test_links_are_those_of_the_arm(arm, tmp_path):
-    written(arm, tmp_path / "arm.sdf")
-    joints, lumps = read((tmp_path / "arm.sdf").read_text(), arm.robot)
-    for link, wanted in zip(arm.robot.link_names, arm.robot.parameters.reshape(-1, 10), strict=True):
-        if arm.robot.name != "panda" or link != "panda_link7":  # fingers hang on the last one
-            np.testing.assert_allclose(lumps[link], wanted, atol=1e-9)
+@pytest.mark.parametrize("arm", make_chains(), ids=lambda arm: f"{arm.robot.name}_{arm.robot.n_joints}")
+def test_links_have_the_parameters_of_the_arm(arm, tmp_path):
+    write_sdf(arm, tmp_path / "arm.sdf")
+    joints, lumps = read_sdf((tmp_path / "arm.sdf").read_text(), arm.robot)
+    for link, expected in zip(arm.robot.link_names, arm.robot.parameters.reshape(-1, 10), strict=True):
+        if arm.robot.name != "panda" or link != "panda_link7":  # the last link carries the fingers
+            np.testing.assert_allclose(lumps[link], expected, atol=1e-9)
         assert joints[link].get("name") in arm.robot.joint_names
 
 
-def test_dynamics_of_joints(tmp_path):
-    export = written(panda(), tmp_path / "arm.sdf")
+def test_joints_have_friction_and_springs(tmp_path):
+    export = write_sdf(make_panda(), tmp_path / "arm.sdf")
     joint = ET.fromstring((tmp_path / "arm.sdf").read_text().split("\n", 1)[1]).find(
         "model/joint[@name='panda_joint1']"
     )
-    found = {element.tag: float(element.text) for element in joint.find("axis/dynamics")}
-    assert found == {"damping": 0.5, "friction": 2.0, "spring_reference": -0.075, "spring_stiffness": 4.0}
+    dynamics = {element.tag: float(element.text) for element in joint.find("axis/dynamics")}
+    assert dynamics == {"damping": 0.5, "friction": 2.0, "spring_reference": -0.075, "spring_stiffness": 4.0}
     assert float(joint.findtext("axis/limit/effort")) == 87.0
     assert "no shapes" in export.remarks[-1]
 
 
-@pytest.mark.parametrize("arm", chains(), ids=lambda arm: f"{arm.robot.name}_{arm.robot.n_joints}")
-def test_torques_in_drake(arm, tmp_path):
-    """Inverse dynamics, with damping and springs, which are passive forces there."""
+@pytest.mark.parametrize("arm", make_chains(), ids=lambda arm: f"{arm.robot.name}_{arm.robot.n_joints}")
+def test_torque_agrees_with_drake(arm, tmp_path):
+    """In Drake damping and springs are passive forces."""
     plants = pytest.importorskip("pydrake.multibody.plant")
     trees = pytest.importorskip("pydrake.multibody.tree")
     parsing = pytest.importorskip("pydrake.multibody.parsing")
-    written(arm, tmp_path / "arm.sdf")
+    write_sdf(arm, tmp_path / "arm.sdf")
     plant, robot = plants.MultibodyPlant(0.0), arm.robot
     parsing.Parser(plant).AddModels(str(tmp_path / "arm.sdf"))
     plant.mutable_gravity_field().set_gravity_vector(robot.gravity)
@@ -130,16 +132,18 @@ def test_torques_in_drake(arm, tmp_path):
         forces = trees.MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, forces)
         torque = plant.CalcInverseDynamics(context, accelerations, forces)
-        found = np.array([torque[joint.velocity_start()] for joint in joints])
-        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        actual = np.array([torque[joint.velocity_start()] for joint in joints])
+        expected = robot.inverse_dynamics([q], [qd], [qdd])[0]
         for j, terms in enumerate(arm.joint_terms):
             value = {part.name: coefficient for part, coefficient in terms.items()}
-            wanted[j] += value.get("spring", 0.0) * q[j] + value.get("offset", 0.0) + value.get("viscous", 0.0) * qd[j]
-        np.testing.assert_allclose(found, wanted, atol=1e-8 * max(np.abs(wanted).max(), 1.0))
+            expected[j] += (
+                value.get("spring", 0.0) * q[j] + value.get("offset", 0.0) + value.get("viscous", 0.0) * qd[j]
+            )
+        np.testing.assert_allclose(actual, expected, atol=1e-8 * max(np.abs(expected).max(), 1.0))
 
 
-def test_world_of_a_urdf_is_the_world(tmp_path):
-    """SDF has a world of its own, and what has no mass is a frame."""
+def test_world_link_of_a_urdf_becomes_the_world(tmp_path):
+    """SDF has a world of its own, and massless links become frames."""
     urdf = (
         '<robot name="arm"><link name="world"/><link name="base"/><link name="link"><inertial><mass value="2"/>'
         '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="tool"/>'
@@ -148,13 +152,13 @@ def test_world_of_a_urdf_is_the_world(tmp_path):
         '<joint name="flange" type="fixed"><parent link="link"/><child link="tool"/></joint></robot>'
     )
     arm = arm_of(RobotModel.from_urdf(urdf))
-    written(arm, tmp_path / "arm.sdf")
+    write_sdf(arm, tmp_path / "arm.sdf")
     model = ET.fromstring((tmp_path / "arm.sdf").read_text().split("\n", 1)[1]).find("model")
     assert [link.get("name") for link in model.findall("link")] == ["base", "link"]
     assert [frame.get("name") for frame in model.findall("frame")] == ["tool"]
     assert [joint.findtext("parent") for joint in model.findall("joint")] == ["world", "base"]
     assert model.findtext("joint[@name='turn']/axis/xyz") == "0.0 1.0 0.0"
-    # Gazebo would fix what is called continuous
+    # Gazebo would fix joints of type continuous.
     assert model.find("joint[@name='turn']").get("type") == "revolute"
     assert model.find("joint[@name='turn']/axis/limit/lower") is None
     parsing = pytest.importorskip("pydrake.multibody.parsing")
@@ -164,9 +168,9 @@ def test_world_of_a_urdf_is_the_world(tmp_path):
     assert plant.num_velocities() == 1
 
 
-def test_limits_of_positions_are_those_of_the_urdf_and_a_continuous_joint_has_none(tmp_path):
+def test_position_limits_exist_except_for_continuous_joints(tmp_path):
     text = planar_arm.urdf().replace('"joint_2" type="revolute"', '"joint_2" type="continuous"')
-    written(arm_of(RobotModel.from_urdf(text)), tmp_path / "arm.sdf")
+    write_sdf(arm_of(RobotModel.from_urdf(text)), tmp_path / "arm.sdf")
     model = ET.fromstring((tmp_path / "arm.sdf").read_text().split("\n", 1)[1]).find("model")
     limits = {joint.get("name"): joint.find("axis/limit") for joint in model.findall("joint[axis]")}
     for name, limit in limits.items():

@@ -1,4 +1,4 @@
-"""`dynid validate --simulate`: how far MuJoCo is from a recording, before and after."""
+"""Test `dynid validate --simulate`: the error of MuJoCo's motion before and after identification."""
 
 import json
 import sys
@@ -25,46 +25,46 @@ FRICTION = JointFriction(smoothing=0.05)
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """An arm, its links, and a motion that was not fitted."""
+    """Return a folder with an arm, its identified links, and a held-out recording."""
     folder = tmp_path_factory.mktemp("simulated")
     (folder / "arm.urdf").write_text(planar_arm.urdf())
     link_experiment.record(PLANAR, TRUTH, 1).write_npz(folder / "other.npz")
-    found = LinkIdentification(PLANAR, FRICTION).fit(link_experiment.record(PLANAR, TRUTH))
-    found.save(folder / "identified.yaml")
+    result = LinkIdentification(PLANAR, FRICTION).fit(link_experiment.record(PLANAR, TRUTH))
+    result.save(folder / "identified.yaml")
     return folder
 
 
 @pytest.fixture(name="arguments")
 def fixture_arguments(folder, monkeypatch):
-    """Of a validation."""
+    """Return the arguments of a validation."""
     monkeypatch.chdir(folder)
     model = ("--model", "identified.yaml", "--urdf", "arm.urdf", "--recording", "other.npz")
     return ("validate", *model, "--output", "predicted.csv", "--simulate")
 
 
-def test_exported_model_is_nearer_than_the_urdf(arguments, capsys):
+def test_exported_model_is_more_accurate_than_the_urdf(arguments, capsys):
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
     assert "In MuJoCo on other.npz, " in out
     code, out, _ = run(capsys, *arguments, "--json")
-    found = json.loads(out)["simulation"]
+    result = json.loads(out)["simulation"]
     assert code == 0
-    torque, position = ({name: np.array([*by.values()]) for name, by in found[key].items()} for key in KEYS)
+    torque, position = ({name: np.array([*by.values()]) for name, by in result[key].items()} for key in KEYS)
     assert (torque["exported"] < 0.5 * torque["URDF"]).all()
-    # The true offset of 0.2 N m and the smooth reversal are what MJCF cannot hold.
+    # MJCF cannot represent the true offset of 0.2 N m and the smooth reversal.
     assert (torque["exported"] < 0.35).all()
     assert (torque["identified"] < torque["exported"]).all()
-    moved = np.array([*found["moved_rms"].values()])
+    moved = np.array([*result["moved_rms"].values()])
     assert (position["exported"] < 0.4 * position["URDF"]).all()
-    # The last link is light, so that the missing offset takes it further.
+    # The missing offset moves the light last link further.
     assert (position["exported"] < np.array([0.1, 0.1, 0.5]) * moved).all()
-    assert found["windows"] >= 40
+    assert result["windows"] >= 40
 
 
 KEYS = ("torque_rms", "position_rms")
 
 
-def test_without_mujoco_it_says_so(arguments, capsys, monkeypatch):
+def test_missing_mujoco_names_the_package_to_install(arguments, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "dynid_ros.export.simulated", raising=False)
     monkeypatch.delitem(sys.modules, "dynid_ros.simulation.mjcf", raising=False)
     monkeypatch.delitem(sys.modules, "dynid_ros.export.mjcf_file", raising=False)
@@ -81,7 +81,7 @@ def test_held_joints_are_refused(arguments, capsys):
 
 @pytest.fixture(name="servo", scope="module")
 def fixture_servo(tmp_path_factory):
-    """A lever on a servo, its identification with a mass, and a motion that was not fitted."""
+    """Return a folder with a lever on a servo, its identification, and a held-out recording."""
     folder = tmp_path_factory.mktemp("servo")
     arm = servo_arms.one(3)
     (folder / "arm.urdf").write_text(servo_arms.ONE)
@@ -99,25 +99,25 @@ def test_servos_follow_commands_in_closed_loop(servo, capsys, monkeypatch):
     model = ("--model", "identified.yaml", "--urdf", "arm.urdf", "--recording", "other.npz")
     code, out, err = run(capsys, "validate", *model, "--output", "positions.csv", "--simulate", "--json")
     assert code == 0, err
-    found = json.loads(out)["simulation"]
-    assert found["in_closed_loop"]
-    assert found["horizon"] * found["windows"] > 4.0
-    # The encoder's counts are 0.44 mrad RMS.
-    assert found["position_rms"]["exported"]["lift"] < 7e-4
-    assert found["position_rms"]["URDF"]["lift"] > 20 * found["position_rms"]["exported"]["lift"]
+    result = json.loads(out)["simulation"]
+    assert result["in_closed_loop"]
+    assert result["horizon"] * result["windows"] > 4.0
+    # The resolution of the encoder is 0.44 mrad RMS.
+    assert result["position_rms"]["exported"]["lift"] < 7e-4
+    assert result["position_rms"]["URDF"]["lift"] > 20 * result["position_rms"]["exported"]["lift"]
     table = np.genfromtxt("positions.csv", delimiter=",", names=True)
-    off = table["lift_measured"] - table["lift_predicted"]
-    assert np.nanstd(off) == pytest.approx(found["position_rms"]["exported"]["lift"], rel=0.1)
+    error = table["lift_measured"] - table["lift_predicted"]
+    assert np.nanstd(error) == pytest.approx(result["position_rms"]["exported"]["lift"], rel=0.1)
 
 
-def test_servos_without_a_known_gain_are_refused(servo, arguments, capsys):
+def test_servos_without_a_torque_gain_are_refused(servo, arguments, capsys):
     document = (servo / "identified.yaml").read_text()
     (servo / "unknown.yaml").write_text(document.replace("in_torque", "in_counts"))
     err = refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
     assert "unknown.yaml" in err
 
 
-def test_recorded_torque_alone_drives_an_arm_without_commands(folder, tmp_path):
+def test_recorded_torque_drives_an_arm_without_commands(folder, tmp_path):
     document = yaml.safe_load((folder / "identified.yaml").read_text())
     document["servos"] = {name: {"in_torque": {"gain": 90.0, "delay": 0.02}} for name in PLANAR.joint_names}
     (tmp_path / "servos.yaml").write_text(yaml.safe_dump(document))
@@ -131,7 +131,7 @@ def test_recorded_torque_alone_drives_an_arm_without_commands(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_drives_in_mit_mode_follow_commands_by_their_links(tmp_path):
+def test_impedance_drives_follow_commands(tmp_path):
     arm = mit_arms.two(6)
     gains = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
     recording = mit_arms.recorded(arm, 12.0)
@@ -139,9 +139,9 @@ def test_drives_in_mit_mode_follow_commands_by_their_links(tmp_path):
     torques = with_impedance_torque(recording, EffortConvention("impedance", **gains))
     links = LinkIdentification(arm.robot, JointFriction(rotor_inertia=True))
     links.fit(*with_estimated_delay([torques], arm.robot)).save(tmp_path / "links.yaml")
-    unseen = mit_arms.recorded(arm, 8.0)
-    found = simulate_recording(tmp_path / "links.yaml", arm.robot, unseen, tmp_path / "servos.yaml")
-    assert found.in_closed_loop
-    assert found.duration > 6.0
-    assert (found.position["exported"] < 2e-4).all()
-    assert (found.position["exported"] < 0.1 * found.position["URDF"]).all()
+    held_out = mit_arms.recorded(arm, 8.0)
+    result = simulate_recording(tmp_path / "links.yaml", arm.robot, held_out, tmp_path / "servos.yaml")
+    assert result.in_closed_loop
+    assert result.duration > 6.0
+    assert (result.position["exported"] < 2e-4).all()
+    assert (result.position["exported"] < 0.1 * result.position["URDF"]).all()

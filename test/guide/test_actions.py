@@ -1,4 +1,4 @@
-"""Actions show the commands that do the same; one page acts, one button at a time, and nothing after STOP."""
+"""Test actions: their commands, the page that may act, one button at a time, and STOP."""
 
 import sys
 from threading import Event, Thread
@@ -26,36 +26,36 @@ from dynid_ros.guide.actions import Pages, Runner, call, move, run, run_program,
         (run("dynid", "check", "--urdf", "a b.urdf"), "dynid check --urdf 'a b.urdf'"),
     ],
 )
-def test_an_action_shows_its_command(action, line):
+def test_action_shows_its_command(action, line):
     assert action.commands("/left") == [line]
 
 
-def test_a_recorded_motion_starts_waits_and_stops():
+def test_recorded_motion_starts_and_stops_the_recorder():
     bench = RecordingBench(state="done")
     assert move(recorded=True).do(bench) == "recorder/stop"
     assert bench.calls == ["recorder/start", "excitation/start", "recorder/stop"]
 
 
 @pytest.mark.parametrize("failure", ["refused", "stopped: the driver is silent"])
-def test_a_bag_is_closed_however_the_motion_ends(failure):
+def test_bag_is_closed_after_a_failed_motion(failure):
     bench = RecordingBench(state=failure, refused="excitation/start" if failure == "refused" else "")
     with pytest.raises(DynidError, match=failure):
         move(recorded=True).do(bench)
     assert bench.calls[-1] == "recorder/stop"
 
 
-def test_a_program_that_fails_gives_its_last_line():
+def test_failed_program_gives_its_last_line():
     program = "import sys; print('dynid: error: bad input', file=sys.stderr); sys.exit(2)"
     with pytest.raises(DynidError, match=r"^bad input$"):
         run_program([sys.executable, "-c", program])
 
 
-def test_a_program_that_is_missing_is_one_line():
+def test_missing_program_is_one_line():
     with pytest.raises(DynidError, match="cannot be run"):
         run_program(["no-such-program"])
 
 
-def test_the_first_page_acts_until_the_second_takes_over():
+def test_first_page_acts_until_the_second_takes_over():
     pages = Pages()
     pages.open(1)
     pages.open(2)
@@ -64,7 +64,7 @@ def test_the_first_page_acts_until_the_second_takes_over():
     assert (pages.may_act(1), pages.may_act(2)) == (False, True)
 
 
-def test_a_page_that_watches_does_not_act_when_the_other_is_closed():
+def test_watching_page_does_not_act_after_the_other_is_closed():
     pages = Pages()
     pages.open(1)
     pages.open(2)
@@ -74,7 +74,7 @@ def test_a_page_that_watches_does_not_act_when_the_other_is_closed():
     assert pages.may_act(3)
 
 
-def test_a_closed_page_cannot_take_over():
+def test_closed_page_cannot_take_over():
     pages = Pages()
     pages.open(1)
     pages.close(1)
@@ -83,17 +83,17 @@ def test_a_closed_page_cannot_take_over():
     assert not pages.is_watched
 
 
-def test_the_program_changes_its_own_widgets():
+def test_program_may_change_widgets():
     assert Pages().may_act(None)
 
 
-def test_actions_are_done_in_their_order():
+def test_actions_run_in_order():
     bench = RecordingBench()
     assert Runner(bench).run("both", [call("a"), call("b")]) == "b"
     assert bench.calls == ["a", "b"]
 
 
-def test_nothing_begins_after_stop():
+def test_no_action_starts_after_stop():
     bench = RecordingBench(on_call=lambda service: runner.stop() if service == "excitation/design" else None)
     runner = Runner(bench)
     with pytest.raises(DynidError, match="ended by STOP"):
@@ -101,8 +101,8 @@ def test_nothing_begins_after_stop():
     assert "excitation/start" not in bench.calls
 
 
-def test_an_action_that_began_with_stop_is_stopped_once_more():
-    """The node may take the request that moves the arm after the one that stops it."""
+def test_action_started_during_stop_is_stopped_again():
+    """The node may receive the request that moves the arm after the one that stops it."""
     bench = RecordingBench(on_call=lambda service: runner.stop() if service == "excitation/start" else None)
     runner = Runner(bench)
     with pytest.raises(DynidError, match="STOP"):
@@ -110,7 +110,7 @@ def test_an_action_that_began_with_stop_is_stopped_once_more():
     assert bench.calls == ["excitation/start", "STOP", "STOP"]
 
 
-def test_a_failing_action_is_stopped_too():
+def test_failed_action_is_stopped_too():
     bench = RecordingBench(refused="a", on_call=lambda _: runner.stop())
     runner = Runner(bench)
     with pytest.raises(DynidError, match="refused"):
@@ -118,20 +118,20 @@ def test_a_failing_action_is_stopped_too():
     assert bench.calls == ["a", "STOP", "STOP"]
 
 
-def test_one_button_at_a_time():
-    began = Event()
-    goes_on = Event()
+def test_only_one_button_acts_at_a_time():
+    has_started = Event()
+    may_continue = Event()
 
     def on_call(_service):
-        began.set()
-        goes_on.wait(5.0)
+        has_started.set()
+        may_continue.wait(5.0)
 
     runner = Runner(RecordingBench(on_call=on_call))
     thread = Thread(target=runner.run, args=("first", [call("a")]))
     thread.start()
-    began.wait(5.0)
+    has_started.wait(5.0)
     with pytest.raises(DynidError, match="'first' is running"):
         runner.run("second", [call("b")])
-    goes_on.set()
+    may_continue.set()
     thread.join()
     assert runner.run("third", [call("c")]) == "c"

@@ -1,4 +1,4 @@
-"""Parameters of the nodes that follow from the answers, and refusals of one line."""
+"""Test the node parameters that follow from the answers of the guide, and their refusals."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def answers(tmp_path):
     return Answers(tmp_path / "arm.urdf", output, tip="tool")
 
 
-def with_model(answers, kind):
+def write_model(answers, kind):
     folder = answers.output / kind
     folder.mkdir()
     (folder / "identified.yaml").write_text("format: dynid/1\n")
     return folder / "identified.yaml"
 
 
-def test_the_excitation_has_robot_and_limits(answers):
+def test_excitation_gets_robot_and_limits(answers):
     answers.acceleration_limit = 3.0
     values = answers.parameters("excitation")
     assert values["robot_description"] == answers.urdf
@@ -28,13 +28,13 @@ def test_the_excitation_has_robot_and_limits(answers):
     assert values["acceleration_limits"] == [3.0]
 
 
-def test_no_limit_leaves_that_of_the_parameter_file(answers):
+def test_missing_limit_keeps_that_of_the_parameter_file(answers):
     answers.acceleration_limit = 0.0
     assert {"acceleration_limits", "floor_height"}.isdisjoint(answers.parameters("excitation"))
 
 
 @pytest.mark.parametrize("experiment", [name for name in EXPERIMENTS if name != "load"])
-def test_an_identification_writes_below_the_folder(answers, experiment):
+def test_identification_writes_below_the_folder(answers, experiment):
     answers.effort_convention = "motor_current"
     answers.motor_gains = "1, 2.5"
     values = answers.parameters(EXPERIMENTS[experiment].node)
@@ -52,17 +52,17 @@ def test_gains_must_be_numbers(answers):
 def test_compensation_needs_a_model(answers):
     with pytest.raises(DynidError, match="identify gravity or links first"):
         answers.parameters("gravity_compensation")
-    file = with_model(answers, "gravity")
+    file = write_model(answers, "gravity")
     assert answers.parameters("gravity_compensation")["model_file"] == file
 
 
-def test_effort_that_is_no_torque_shows_the_compensation_nothing(answers):
-    with_model(answers, "gravity")
+def test_compensation_ignores_effort_that_is_no_torque(answers):
+    write_model(answers, "gravity")
     answers.effort_convention = "motor_current"
     assert answers.parameters("gravity_compensation")["effort_convention"] == ""
 
 
-def test_files_outside_of_the_folder_are_refused(answers, tmp_path):
+def test_files_outside_the_folder_are_refused(answers, tmp_path):
     (tmp_path / "table.yaml").write_text("[]\n")
     answers.obstacles = "../table.yaml"
     with pytest.raises(DynidError, match="copy the file into that folder"):

@@ -1,4 +1,4 @@
-"""The gate lets in the page of this machine, or one with the token; STOP passes it, other web sites do not."""
+"""Test the gate: it admits this computer or a token, and refuses other web sites."""
 
 import asyncio
 import http.client
@@ -10,8 +10,8 @@ import pytest
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.gate import Gate, serve_page
 
-LOCAL = {"Host": "127.0.0.1:8080"}
-THERE = {"Host": "robot:8080"}
+LOCAL_HEADERS = {"Host": "127.0.0.1:8080"}
+REMOTE_HEADERS = {"Host": "robot:8080"}
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def open_gate(gate):
     return Gate.for_host("0.0.0.0", gate.folder, gate.title, gate.stop)
 
 
-def reply(gate, target, **headers):
-    return asyncio.run(gate.reply(target, LOCAL | headers))
+def get_reply(gate, target, **headers):
+    return asyncio.run(gate.reply(target, LOCAL_HEADERS | headers))
 
 
-def test_this_machine_needs_no_token(gate):
+def test_local_host_needs_no_token(gate):
     assert not Gate.for_host("127.0.0.1", gate.folder, "", gate.stop).token
-    assert gate.refusal("/", LOCAL) == ""
+    assert gate.refusal("/", LOCAL_HEADERS) == ""
     assert gate.address(8080) == "http://127.0.0.1:8080/"
 
 
@@ -41,71 +41,71 @@ def test_this_machine_needs_no_token(gate):
     [
         {"Host": "evil.example:8080"},  # DNS rebinding
         {},
-        LOCAL | {"Origin": "http://evil.example"},
-        LOCAL | {"Origin": "null"},
-        LOCAL | {"Origin": "http://127.0.0.1:9999"},
+        LOCAL_HEADERS | {"Origin": "http://evil.example"},
+        LOCAL_HEADERS | {"Origin": "null"},
+        LOCAL_HEADERS | {"Origin": "http://127.0.0.1:9999"},
     ],
 )
 @pytest.mark.parametrize("target", ["/", "/view/", "/stop"])
-def test_another_web_site_is_refused(gate, target, headers):
+def test_other_web_sites_are_refused(gate, target, headers):
     assert asyncio.run(gate.reply(target, headers)).status == 403
 
 
-def test_another_host_needs_the_token(open_gate):
+def test_remote_host_needs_the_token(open_gate):
     token = open_gate.token
     assert len(token) > 15
-    for headers in (THERE, THERE | {"Cookie": "dynid_guide=wrong"}):
+    for headers in (REMOTE_HEADERS, REMOTE_HEADERS | {"Cookie": "dynid_guide=wrong"}):
         assert "token" in open_gate.refusal("/?token=wrong", headers)
-    assert open_gate.refusal(f"/?token={token}", THERE) == ""
-    assert open_gate.refusal("/view/", THERE | {"Cookie": f"a=b; dynid_guide={token}"}) == ""
+    assert open_gate.refusal(f"/?token={token}", REMOTE_HEADERS) == ""
+    assert open_gate.refusal("/view/", REMOTE_HEADERS | {"Cookie": f"a=b; dynid_guide={token}"}) == ""
     assert open_gate.address(8080).endswith(f":8080/?token={token}")
 
 
-def test_the_token_becomes_a_cookie(gate, open_gate):
-    page = asyncio.run(open_gate.reply(f"/?token={open_gate.token}", THERE))
+def test_token_becomes_a_cookie(gate, open_gate):
+    page = asyncio.run(open_gate.reply(f"/?token={open_gate.token}", REMOTE_HEADERS))
     assert open_gate.token in page.headers["Set-Cookie"]
-    assert "Set-Cookie" not in reply(gate, "/").headers
+    assert "Set-Cookie" not in get_reply(gate, "/").headers
 
 
 def test_stop_is_answered(gate):
-    assert reply(gate, "/stop", **{"X-Dynid": "stop"}).body == b"the arm rests"
+    assert get_reply(gate, "/stop", **{"X-Dynid": "stop"}).body == b"the arm rests"
 
 
-def test_stop_is_no_link_of_another_site(gate):
-    assert reply(gate, "/stop").status == 403
+def test_stop_by_a_link_is_refused(gate):
+    assert get_reply(gate, "/stop").status == 403
 
 
-def test_the_page_has_the_name_of_the_robot_as_text(gate):
-    page = reply(gate, "/")
+def test_robot_name_is_escaped(gate):
+    page = get_reply(gate, "/")
     assert page.status == 200
     assert b"&lt;arm&gt;" in page.body
     assert page.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
-def test_viser_answers_what_the_gate_does_not(gate):
-    assert reply(gate, "/view/") is None
-    assert reply(gate, "/", Upgrade="websocket") is None
+def test_other_requests_are_left_to_viser(gate):
+    assert get_reply(gate, "/view/") is None
+    assert get_reply(gate, "/", Upgrade="websocket") is None
 
 
-def test_only_results_in_the_folder_are_shown(gate, tmp_path):
+def test_only_results_in_the_folder_are_served(gate, tmp_path):
     (gate.folder / "gravity").mkdir()
     for name in ("guide/gravity/report.html", "guide/key.pem", "secret.html"):
         (tmp_path / name).write_text("x")
     (gate.folder / "link.html").symlink_to(tmp_path / "secret.html")
-    report = reply(gate, "/files/gravity/report.html")
+    report = get_reply(gate, "/files/gravity/report.html")
     assert report.status == 200
     assert report.headers["Content-Security-Policy"] == "sandbox allow-scripts"
     for name in ("../secret.html", "%2e%2e/secret.html", "key.pem", "link.html", "gravity", f"/{tmp_path}/secret.html"):
-        assert reply(gate, f"/files/{name}").status == 404
+        assert get_reply(gate, f"/files/{name}").status == 404
 
 
-def test_a_port_in_use_is_one_line(gate):
+def test_port_in_use_is_one_line(gate):
     pytest.importorskip("viser")
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(DynidError, match="--port"):
         serve_page(gate, other.getsockname()[1])
 
 
-def test_the_page_is_served_behind_the_gate(gate):
+def test_page_is_served_behind_the_gate(gate):
     pytest.importorskip("viser")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -120,7 +120,7 @@ def test_the_page_is_served_behind_the_gate(gate):
         ):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
             connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            assert (answer.status, text in answer.read().decode().lower()) == (status, True)
+            response = connection.getresponse()
+            assert (response.status, text in response.read().decode().lower()) == (status, True)
     finally:
         server.stop()

@@ -1,4 +1,4 @@
-"""The bench finds drivers, calls services, stops, and receives joint states only while a page is open."""
+"""Test the bench of the guide: drivers, services, STOP, and joint states of an open page."""
 
 import contextlib
 import time
@@ -22,7 +22,7 @@ def bench(tmp_path, request):
 
 
 @contextlib.contextmanager
-def driver(bench, name="driver"):
+def publish_driver(bench, name="driver"):
     node = Node(name, namespace=bench.namespace)
     publisher = node.create_publisher(JointState, "joint_states", 10)
     try:
@@ -32,8 +32,8 @@ def driver(bench, name="driver"):
 
 
 @contextlib.contextmanager
-def serving(bench, **services):
-    """Nodes with services that answer with a text, or refuse with an exception."""
+def serve(bench, **services):
+    """Run nodes with services that answer with a text, or refuse with an exception."""
     nodes = {}
     executor = SingleThreadedExecutor()
     for name, (kind, reply) in services.items():
@@ -66,95 +66,95 @@ def wait_until(is_true, seconds=10.0):
         time.sleep(0.02)
 
 
-def driver_of(bench):
-    """Return the driver, or the reason why there is not one."""
+def describe_driver(bench):
+    """Return the driver, or the reason why there is none."""
     try:
         return bench.require_driver()
     except DynidError as error:
         return str(error)
 
 
-def test_no_driver_is_one_line(bench):
+def test_missing_driver_is_one_line(bench):
     with pytest.raises(DynidError, match="no driver: nothing publishes"):
         bench.require_driver()
 
 
 def test_two_drivers_are_named(bench):
-    with driver(bench, "one"), driver(bench, "two"):
-        wait_until(lambda: f"{bench.namespace}/one and {bench.namespace}/two publish" in driver_of(bench))
+    with publish_driver(bench, "one"), publish_driver(bench, "two"):
+        wait_until(lambda: f"{bench.namespace}/one and {bench.namespace}/two publish" in describe_driver(bench))
 
 
-def test_one_driver_is_right(bench):
-    with driver(bench):
-        wait_until(lambda: driver_of(bench) == f"{bench.namespace}/driver")
+def test_single_driver_is_accepted(bench):
+    with publish_driver(bench):
+        wait_until(lambda: describe_driver(bench) == f"{bench.namespace}/driver")
 
 
 def test_joint_states_are_received_while_a_page_is_open(bench):
     message = JointState(name=["b", "gripper", "a"], position=[2.0, 9.0, 1.0], effort=[4.0, 9.0, 3.0])
-    with driver(bench) as publisher:
+    with publish_driver(bench) as publisher:
         bench.work(0.0, is_watched=False)
         assert publisher.get_subscription_count() == 0
 
-        def arrives():
+        def publish_and_work():
             publisher.publish(message)
             bench.work(0.01, is_watched=True)
             return bench.state is not None
 
-        wait_until(arrives)
+        wait_until(publish_and_work)
         assert bench.state[1] == {"position": [1.0, 2.0], "effort": [3.0, 4.0]}
         bench.work(0.0, is_watched=False)
         wait_until(lambda: publisher.get_subscription_count() == 0)
 
 
 def test_joint_states_without_a_joint_are_reported(bench):
-    with driver(bench) as publisher:
+    with publish_driver(bench) as publisher:
 
-        def arrives():
+        def publish_and_work():
             publisher.publish(JointState(name=["a"], position=[1.0]))
             bench.work(0.01, is_watched=True)
             return bool(bench.problem)
 
-        wait_until(arrives)
+        wait_until(publish_and_work)
         assert "joint(s) b" in bench.problem
         assert bench.state is None
 
 
-def test_a_service_answers_or_refuses(bench):
+def test_service_answers_or_refuses(bench):
     services = {"excitation__design": (Trigger, "40 s"), "recorder__stop": (Trigger, DynidError("nothing recorded"))}
-    with serving(bench, **services):
+    with serve(bench, **services):
         assert bench.call("excitation/design", None, 10.0) == "40 s"
         with pytest.raises(DynidError, match="nothing recorded"):
             bench.call("recorder/stop", None, 10.0)
 
 
-def test_stop_reaches_the_motion_and_the_compensation(bench):
+def test_stop_reaches_motion_and_compensation(bench):
     services = {
         "excitation__stop": (Trigger, "The arm is at rest in 0.3 s."),
         "gravity_compensation__enable": (SetBool, DynidError("not configured")),
     }
-    with serving(bench, **services):
+    with serve(bench, **services):
         wait_until(lambda: bench.has("excitation/stop") and bench.has("gravity_compensation/enable"))
         answer = bench.stop()
     assert answer == "The arm is at rest in 0.3 s. service gravity_compensation/enable refused: not configured"
 
 
-def test_stop_without_nodes_says_so(bench):
+def test_stop_without_nodes_reports_it(bench):
     assert "no node" in bench.stop()
 
 
-def test_a_node_that_cannot_start_gives_its_last_line(bench, tmp_path):
+def test_node_that_cannot_start_gives_its_last_line(bench, tmp_path):
     with pytest.raises(DynidError, match=r"node excitation ended: error: .*no-such"):
-        start(bench, "excitation", {"robot_description": tmp_path / "no-such.urdf"})
+        start_node(bench, "excitation", {"robot_description": tmp_path / "no-such.urdf"})
 
 
-def test_a_node_of_somebody_else_is_used(bench):
-    with driver(bench, "recorder"):
+def test_node_of_another_process_is_used(bench):
+    with publish_driver(bench, "recorder"):
         wait_until(lambda: bench.has("recorder/get_parameters"))
         assert "runs already" in bench.start("recorder", {})
 
 
-def start(bench, node, parameters):
-    """Start a node while the processes are looked at, as the guide does."""
+def start_node(bench, node, parameters):
+    """Start a node while another thread processes the bench, like the guide."""
     ended = []
     thread = Thread(target=lambda: [bench.work(0.1, False) for _ in iter(lambda: bool(ended), True)], daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The scene draws the shapes of the URDF, or lines, and says what it cannot draw."""
+"""Test the scene: shapes of the URDF, lines without shapes, and missing meshes."""
 
 import planar_arm
 import pytest
@@ -19,7 +19,7 @@ def server():
     server.stop()
 
 
-def scene_of(server, path):
+def make_scene(server, path):
     robot = arm_from_urdf(path, None)[0]
     scene = Scene(server, path, robot)
     scene.arm.place([0.3] * robot.n_joints)
@@ -27,20 +27,20 @@ def scene_of(server, path):
 
 
 def test_shapes_are_drawn(server):
-    scene = scene_of(server, share_path("config/demo_arm.urdf"))
+    scene = make_scene(server, share_path("config/demo_arm.urdf"))
     assert scene.arm.has_shapes
     assert scene.remarks == []
     assert not scene.ghost.frame.visible
     scene.show_obstacles([Obstacle("table", (0.5, 0.0, 0.0), (1.0, 1.0, 0.1))])
 
 
-def test_an_arm_without_shapes_is_drawn_as_lines(server, tmp_path):
+def test_arm_without_shapes_is_drawn_as_lines(server, tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(planar_arm.urdf())
-    assert ["drawn as lines" in remark for remark in scene_of(server, path).remarks] == [True]
+    assert ["drawn as lines" in remark for remark in make_scene(server, path).remarks] == [True]
 
 
-def test_a_missing_mesh_is_named(server, tmp_path):
+def test_missing_mesh_is_named(server, tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(planar_arm.urdf().replace("</link>", MISSING_MESH, 1))
-    assert "package://nowhere/arm.stl" in scene_of(server, path).remarks[0]
+    assert "package://nowhere/arm.stl" in make_scene(server, path).remarks[0]

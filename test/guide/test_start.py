@@ -1,4 +1,4 @@
-"""A person leads the simulated arm in a browser: from the URDF to an arm that floats, and STOP at any time."""
+"""Test the guide in a browser: from the URDF to a floating arm, with STOP at any time."""
 
 import contextlib
 import re
@@ -25,7 +25,7 @@ def browser():
         yield browser
 
 
-JOINT_STATE_RATE = 250.0
+JOINT_STATE_RATE_HZ = 250.0
 
 
 def use_robot(page):
@@ -34,8 +34,8 @@ def use_robot(page):
     page.see("Go on with step 2")
 
 
-def typed_commands(output):
-    """Return the commands that the page shows; those of dynid can be typed."""
+def read_commands(output):
+    """Return the commands that the page shows, after parsing those of dynid."""
     commands = (output / "commands.sh").read_text()
     for line in commands.splitlines():
         if line.startswith("dynid ") and " BAG " not in line:
@@ -59,7 +59,7 @@ def record(page):
 @pytest.mark.parametrize("namespace", ["", "left"])
 def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace):
     options = ["--namespace", namespace] if namespace else []
-    started = time.monotonic()
+    start = time.monotonic()
     with running_guide(tmp_path, "--simulated", *options, quick=bool(namespace)) as address:
         page = GuidePage(browser, address)
         use_robot(page)
@@ -71,7 +71,7 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         report = page.view.frame_locator("iframe")
         report.get_by_text("Identification: gravity").wait_for()
         page.press("Close")
-        if not namespace:  # once is enough
+        if not namespace:  # one validation is enough
             page.press("Record other poses")
             page.see("Now validate")
             page.press("Validate")
@@ -88,14 +88,14 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         page.see("State: active")
         page.press("Let go")
         page.see("Largest drift")
-        print(f"from the start of the guide to a floating arm: {time.monotonic() - started:.0f} s")
+        print(f"from the start of the guide to a floating arm: {time.monotonic() - start:.0f} s")
         page.page.wait_for_timeout(10_000)
         assert float(re.search(r"[\d.]+", page.see("Largest drift"))[0]) < 1.0
         page.press("Hold again")
         page.see("The position controller holds the arm")
         assert re.search("ramping out|is disabled", page.stop())
         page.close()
-    commands = typed_commands(tmp_path)
+    commands = read_commands(tmp_path)
     for line in ("gravity_identification/identify", "gravity_compensation/enable", "excitation/design"):
         assert f"ros2 service call {'/left' if namespace else ''}/{line} " in commands
 
@@ -117,7 +117,7 @@ def test_stop_works_in_each_step_by_button_and_space(browser, tmp_path):
         page.close()
 
 
-def test_a_slow_motion_ends_by_stop(browser, tmp_path):
+def test_stop_ends_a_slow_motion(browser, tmp_path):
     with running_guide(tmp_path, "--simulated") as address:
         page = GuidePage(browser, address)
         use_robot(page)
@@ -131,7 +131,7 @@ def test_a_slow_motion_ends_by_stop(browser, tmp_path):
         page.close()
 
 
-def test_a_throttled_page_neither_slows_the_nodes_nor_stop(browser, tmp_path):
+def test_throttled_page_slows_neither_nodes_nor_stop(browser, tmp_path):
     with running_guide(tmp_path, "--simulated") as address:
         page = GuidePage(browser, address)
         use_robot(page)
@@ -139,14 +139,14 @@ def test_a_throttled_page_neither_slows_the_nodes_nor_stop(browser, tmp_path):
         record(page)
         (bag,) = (tmp_path / "recordings").iterdir()
         recording = Recording.read(bag)
-        assert recording.n_samples / recording.duration > 0.8 * JOINT_STATE_RATE
+        assert recording.n_samples / recording.duration > 0.8 * JOINT_STATE_RATE_HZ
         page.press("Record and move")
         page.see("State: (approaching|running)")
         assert "at rest in" in page.stop()
         page.close()
 
 
-def test_two_arms_are_led_at_once(browser, tmp_path):
+def test_two_guides_move_two_arms(browser, tmp_path):
     file = share_path("config/launch/guide_simulated.yaml")
     values = {"robot_description": share_path("config/demo_arm.urdf"), "tip_link": "tool"}
     with contextlib.ExitStack() as stack:
@@ -167,11 +167,11 @@ def test_two_arms_are_led_at_once(browser, tmp_path):
             page.see("State: (approaching|running)")
         left, right = pages
         assert "at rest in" in left.stop()
-        right.see("Go on with step 5|kept from sending")  # the latter on a busy machine
+        right.see("Go on with step 5|kept from sending")  # a busy computer may cause the second text
         left.see("the motion ended early|ended by STOP")
 
 
-def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, tmp_path):
+def test_motion_continues_after_its_page_is_closed(browser, tmp_path):
     with running_guide(tmp_path, "--simulated") as address:
         first = GuidePage(browser, address)
         use_robot(first)
@@ -186,7 +186,7 @@ def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, t
         first.see("State: running")
         first.close()
         second.step("4 Record")
-        second.see("Go on with step 5")  # the motion ended as planned, and the bag is closed
+        second.see("Go on with step 5")  # the motion ended as planned, and the recorder closed the bag
         second.press("Record and move")
         second.see("Only watching")
         second.press("Take over")
@@ -196,7 +196,7 @@ def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, t
         second.close()
 
 
-def test_a_recording_is_checked_identified_reported_and_exported_without_ros(browser, tmp_path):
+def test_recording_is_identified_and_exported_without_ros(browser, tmp_path):
     recording = tmp_path / "recording.npz"
     demo_recording().write_npz(recording)
     with running_guide(tmp_path / "guide", "--recording", str(recording)) as address:
@@ -213,4 +213,4 @@ def test_a_recording_is_checked_identified_reported_and_exported_without_ros(bro
         assert "nothing moves" in page.stop()
         page.close()
     assert (tmp_path / "guide" / "arm.urdf").is_file()
-    assert typed_commands(tmp_path / "guide").count("dynid ") == 3
+    assert read_commands(tmp_path / "guide").count("dynid ") == 3

@@ -1,4 +1,4 @@
-"""Each step shows the state of the nodes, and its buttons call them; viser serves the page, without a browser."""
+"""Test the steps of the guide: they show the state of the nodes, and their buttons call them."""
 
 from collections import defaultdict
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ COMPENSATION = "gravity_compensation/state"
 
 
 class Page:
-    """Page without a browser, whose texts, inputs and buttons are kept by their labels."""
+    """Page without a browser, which stores texts, inputs and buttons by label."""
 
     def __init__(self, folder, monkeypatch):
         self.texts = []
@@ -32,7 +32,7 @@ class Page:
         self.notes = []
         self.client = SimpleNamespace(add_notification=lambda *note, **_: self.notes.append(note))
         for kind in ("add_markdown", "add_dropdown", "add_number", "add_slider", "add_text"):
-            monkeypatch.setattr(viser.GuiApi, kind, self.keeping(getattr(viser.GuiApi, kind)))
+            monkeypatch.setattr(viser.GuiApi, kind, self.store_handles(getattr(viser.GuiApi, kind)))
         monkeypatch.setattr(
             viser.GuiButtonHandle, "on_click", lambda handle, click: self.clicks.update({handle.label: click})
         )
@@ -44,8 +44,8 @@ class Page:
         panel = Panel(self.server, self.pages, Runner(self.bench), "", folder / "commands.sh")
         self.context = Context(panel, Answers(URDF, folder), self.bench, robot, Scene(self.server, URDF, robot))
 
-    def keeping(self, add):
-        def add_and_keep(gui, label_or_text, *values, **options):
+    def store_handles(self, add):
+        def add_and_store(gui, label_or_text, *values, **options):
             handle = add(gui, label_or_text, *values, **options)
             if hasattr(handle, "value"):
                 self.fields[label_or_text] = handle
@@ -53,7 +53,7 @@ class Page:
                 self.texts.append(handle)
             return handle
 
-        return add_and_keep
+        return add_and_store
 
     def press(self, label, number=None):
         self.clicks[label](SimpleNamespace(client=self.client, client_id=number))
@@ -75,14 +75,14 @@ def steps(page):
     return _add_steps(page.context)
 
 
-def test_all_steps_show_nodes_that_do_not_run_yet(page, steps):
+def test_steps_without_running_nodes(page, steps):
     for step in steps:
         step.refresh()
     assert "Joint states come from" in page.text or "none arrives" in page.text
     assert "Design a motion first" in page.text
 
 
-def test_all_steps_show_an_arm_that_moves(page, steps):
+def test_steps_of_a_moving_arm(page, steps):
     page.bench.texts |= {"excitation/state": "running", COMPENSATION: "active"}
     page.bench.progress = 0.5
     for stamp in (1.0, 2.0):
@@ -94,7 +94,7 @@ def test_all_steps_show_an_arm_that_moves(page, steps):
     assert "State: **active**" in page.text
 
 
-def test_the_answers_of_the_page_become_parameters(page, steps):
+def test_inputs_become_parameters(page, steps):
     page.fields["Acceleration"].value = 3.0
     page.fields["Floor"].value = 0.1
     page.press("Use this robot")
@@ -104,7 +104,7 @@ def test_the_answers_of_the_page_become_parameters(page, steps):
     assert "Go on with step 2" in page.text
 
 
-def test_a_page_that_watches_changes_and_presses_nothing(page, steps):
+def test_watching_page_cannot_press_buttons(page, steps):
     page.pages.open(1)
     page.pages.open(2)
     page.press("Use this robot", 2)
@@ -114,7 +114,7 @@ def test_a_page_that_watches_changes_and_presses_nothing(page, steps):
     assert page.bench.calls != []
 
 
-def test_an_error_is_shown_as_one_line_without_markdown(page, steps):
+def test_error_is_shown_as_one_line(page, steps):
     page.bench.refused = "gravity_identification/identify"
     page.press("Identify")
     assert "**Refused:** refused" in page.text
@@ -123,7 +123,7 @@ def test_an_error_is_shown_as_one_line_without_markdown(page, steps):
 
 
 @pytest.mark.parametrize("experiment", ["links", "load", "flexible joints", "torque sensors"])
-def test_a_card_records_for_its_experiment(page, steps, experiment):
+def test_card_records_for_its_experiment(page, steps, experiment):
     page.press(f"Design for {experiment}")
     assert page.bench.calls[-1] == "excitation/design"
     page.press(f"Record {experiment}")
@@ -132,7 +132,7 @@ def test_a_card_records_for_its_experiment(page, steps, experiment):
     assert "The motion is recorded" in page.text
 
 
-def test_letting_go_needs_an_active_compensation(page):
+def test_release_needs_an_active_compensation(page):
     CompensateStep(page.context)
     page.press("Let go")
     assert "the arm would fall" in page.text
@@ -153,7 +153,7 @@ def test_routes_with_a_position_controller_keep_it(page, route, n_switches):
     assert ("there is no switch" in page.text) == (not n_switches)
 
 
-def test_a_page_without_ros_refuses_to_export_without_a_model(page, tmp_path):
+def test_export_without_a_model_is_refused(page, tmp_path):
     OfflineStep(page.context, tmp_path / "recording.npz").refresh()
     page.press("Export")
     assert "there is no model yet" in page.text

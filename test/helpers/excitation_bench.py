@@ -1,4 +1,4 @@
-"""The excitation node on the planar arm, beside a robot that follows exactly."""
+"""Bench of the excitation node on the planar arm, with a robot that follows trajectories exactly."""
 
 import math
 from contextlib import suppress
@@ -8,7 +8,7 @@ import planar_arm
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from helpers.node_threads import NodeThreads, call
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -20,13 +20,15 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.nodes.excitation import ExcitationNode
+from dynid_ros.trajectories import Trajectory, move
 
 LATCHED = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 TOPIC = "/joint_trajectory_controller/joint_trajectory"
 START = [0.4, -0.3, 0.2]
-VELOCITY, ACCELERATION = 3.0, 12.0
-AT_ONCE = 0.02
-"""s by which a stamp may be later than the message, of one that is to begin at once."""
+SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
+MAX_VELOCITY, MAX_ACCELERATION = 3.0, 12.0
+STAMP_TOLERANCE_S = 0.02
+"""Time in s by which the stamp of a trajectory that starts at once may be later than its message."""
 PARAMETERS = {
     "robot_description": planar_arm.urdf(),
     "floor_height": 0.1,
@@ -36,13 +38,13 @@ PARAMETERS = {
     "sweep": 0.8,
     "speed_fraction": 0.8,
     "travel_speed_fraction": 0.8,
-    "acceleration_limits": [ACCELERATION],
-    "stale_after": 0.8,  # generous: the machine that runs the tests is busy
+    "acceleration_limits": [MAX_ACCELERATION],
+    "stale_after": 0.8,  # generous, because the tests share a busy computer
 }
 
 
 class Robot(Node):
-    """Follows trajectories exactly, as a joint trajectory controller reads them; names its joints in another order."""
+    """Robot that follows trajectories exactly, with joint names in another order."""
 
     def __init__(self, controller=True):
         super().__init__("robot")
@@ -52,9 +54,9 @@ class Robot(Node):
         self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
         self.pending = None
         self.fault = None
-        self.spoil = lambda message: None  # what is wrong with a joint state
+        self.spoil = lambda message: None  # changes each joint state
         self.commands: list[JointTrajectory] = []
-        self.holds: list[JointTrajectory] = []  # of one point, while no motion is under way
+        self.holds: list[JointTrajectory] = []  # trajectories of one point, received while no motion runs
         self.track: list[tuple[float, np.ndarray]] = []
         self.states: list[str] = []
         self.plans: list[dict] = []
@@ -75,22 +77,22 @@ class Robot(Node):
         return self.get_clock().now().nanoseconds * 1e-9
 
     def follow(self, message, info):
-        """From its stamp or when it was sent on: that a busy machine brings it late is no matter of the motion."""
+        """Follow a trajectory from its stamp or the time at which it was sent, whatever the delay of its arrival."""
         sent = info["source_timestamp"] * 1e-9
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         under_way = self.commands and sent < self.spline_start + self.spline_end
         (self.holds if len(message.points) == 1 and not under_way else self.commands).append(message)
         if self.fault == "deaf":
             return
-        if stamp > sent + AT_ONCE and self.spline is not None:
-            self.pending = message, stamp  # what is under way goes on up to there
+        if stamp > sent + STAMP_TOLERANCE_S and self.spline is not None:
+            self.pending = message, stamp  # the current motion continues until then
         else:
             self.pending = None
             self.begin(message, stamp or sent)
 
     def begin(self, message, start):
         if self.spline is not None and self.fault != "stuck":
-            self.state = self.at(start)
+            self.state = self.interpolate(start)
         time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
         order = [message.joint_names.index(name) for name in self.joints]
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
@@ -100,9 +102,9 @@ class Robot(Node):
         self.spline = spline, spline.derivative(1), spline.derivative(2)
         self.spline_start, self.spline_end = start, time_[-1]
 
-    def at(self, time_):
+    def interpolate(self, time_):
         elapsed = min(max(time_ - self.spline_start, 0.0), self.spline_end)
-        return np.array([of(elapsed) for of in self.spline])
+        return np.array([derivative(elapsed) for derivative in self.spline])
 
     def move(self):
         if self.spline is not None and self.fault != "stuck":
@@ -110,7 +112,7 @@ class Robot(Node):
             if self.pending is not None and now >= self.pending[1]:
                 self.begin(*self.pending)
                 self.pending = None
-            self.state = self.at(now)
+            self.state = self.interpolate(now)
             self.track.append((now, self.state.copy()))
 
     def publish(self):
@@ -132,7 +134,7 @@ class Robot(Node):
 
 
 class Bench:
-    """The node under test and the robot, each in its own thread."""
+    """Node under test and robot, each in a thread."""
 
     def __init__(self, controller=True, **parameters):
         self.robot = Robot(controller)
@@ -146,27 +148,27 @@ class Bench:
         self.robot.destroy_node()
 
     def call(self, name):
-        return ask(self.robot, name)
+        return call_excitation(self.robot, name)
 
     def client(self, name):
         client = self.robot.create_client(Trigger, f"/excitation/{name}")
-        assert client.wait_for_service(START_TIME)
+        assert client.wait_for_service(START_TIMEOUT_S)
         return client
 
-    def later(self, name):
-        """Call a service that takes its time."""
+    def call_async(self, name):
+        """Call a service and return the future of its response."""
         return self.client(name).call_async(Trigger.Request())
 
     def set(self, **values):
         results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
         assert all(result.successful for result in results), [result.reason for result in results]
 
-    def listened_to(self):
-        with suppress(InvalidHandle):  # the node, in its own thread, may make its publisher anew meanwhile
+    def has_listener(self):
+        with suppress(InvalidHandle):  # the node's thread may create its publisher again meanwhile
             return self.node.arm._has_controller()
 
     def start(self):
-        wait(lambda: self.listened_to() and self.robot.publisher.get_subscription_count())
+        wait(lambda: self.has_listener() and self.robot.publisher.get_subscription_count())
         answer = self.call("start")
         assert answer.success, answer.message
         wait(lambda: self.robot.commands)
@@ -177,22 +179,28 @@ class Bench:
         return self.robot.states[-1] if self.robot.states else ""
 
 
-def ask(robot, name):
+def write_swing(folder):
+    """Write a motion from START to SWING and back; return the parameters that select it."""
+    swing = [move(planar_arm.JOINTS, *ends, 1.0) for ends in ((START, SWING), (SWING, START))]
+    return {"motion": "file", "motion_file": str(Trajectory.join(swing).save(folder / "swing.yaml"))}
+
+
+def call_excitation(robot, name):
     return call(robot, Trigger, f"/excitation/{name}")
 
 
-def moving(robot):
+def is_moving(robot):
     return robot.track and np.abs(robot.state[1]).max() > 0.5
 
 
 def check_smooth(robot):
-    """What the robot was made to do, from sample to sample; it ends at rest."""
+    """Assert that the robot's motion kept the limits, was continuous and ended at rest."""
     wait(lambda: robot.now() - robot.spline_start > robot.spline_end + 0.1)
-    wait(lambda: np.abs(robot.track[-1][1][1]).max() < 1e-9)  # its timer may be late
+    wait(lambda: np.abs(robot.track[-1][1][1]).max() < 1e-9)  # the robot's timer may be late
     times = np.array([t for t, _ in robot.track])
     states = np.array([state for _, state in robot.track])
-    assert np.abs(states[:, 1]).max() <= VELOCITY
-    assert np.abs(states[:, 2]).max() <= 3.0 * ACCELERATION
+    assert np.abs(states[:, 1]).max() <= MAX_VELOCITY
+    assert np.abs(states[:, 2]).max() <= 3.0 * MAX_ACCELERATION
     np.testing.assert_allclose(states[-1, 1], 0.0, atol=1e-9)
     steps = np.abs(np.diff(states[:, 0], axis=0))
-    assert np.all(steps <= VELOCITY * np.diff(times)[:, np.newaxis] + 1e-6)
+    assert np.all(steps <= MAX_VELOCITY * np.diff(times)[:, np.newaxis] + 1e-6)

@@ -1,7 +1,7 @@
-"""A simulated arm that floats on the compensator alone, in lockstep: what the arm does, not what the node sends.
+"""Simulate an arm that floats on the compensator alone, in lockstep with it.
 
-Joint states at 250 Hz with the default errors of the simulator's sensors; each command acts with the next one. The arm
-is held by a position servo until it floats, as by the controller that is active before.
+Joint states come at 250 Hz with the default errors of the simulator's sensors, and each command acts one period later.
+A position servo holds the arm until it floats, like the previously active controller.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dynid_ros.simulation import Drives, Sensors, SimulatedArm
 PERIOD_S = 0.004
 RAMP_S = 2.0
 ROTOR_PER_EFFORT = 0.004
-"""Rotor inertia, kg m^2, of a joint per N m of its effort limit; the URDFs know nothing of it."""
+"""Rotor inertia in kg m^2 of a joint per N m of its effort limit, which the URDFs do not contain."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ STRANGERS = {
 
 
 class FloatingArm:
-    """An arm, its compensator and a record of both.
+    """Arm, compensator and a record of both.
 
     Args:
         stranger: the arm.
-        factor: of the model's gravity moments; 1: the truth.
-        timing: of the compensator; None: a descent of 2 s.
-        seed: of the sensors.
+        factor: factor of the model's gravity moments; 1: the truth.
+        timing: timing of the compensator; None: a descent of 2 s.
+        seed: seed of the sensors.
 
     Attributes:
-        times: s.
-        positions: (N, n) true positions, rad.
-        torques: (N, n) commands, N m; zero where there is none.
+        times: times in s.
+        positions: (N, n) true positions in rad.
+        torques: (N, n) commands in N m, zero without a command.
     """
 
     def __init__(self, stranger: Stranger, *, factor: float = 1.0, timing: Timing | None = None, seed: int = 1) -> None:
@@ -121,7 +121,7 @@ class FloatingArm:
             command = np.zeros(self.robot.n_joints) if torque is None else np.array(torque)
             if before_step is not None:
                 before_step()
-            self.arm.step(PERIOD_S)  # the command before acts meanwhile
+            self.arm.step(PERIOD_S)  # the previous command acts meanwhile
             if self.floats:
                 self.arm.command_effort(command)
             self.times.append(self.time)
@@ -130,7 +130,7 @@ class FloatingArm:
         return self
 
     def motion(self, since: float) -> float:
-        """Return the farthest that any joint came from where it was at `since`, s, rad."""
+        """Return the largest displacement in rad of a joint since time `since` in s."""
         first = int(np.searchsorted(self.times, since))
         positions = np.array(self.positions[first:])
         return float(np.abs(positions - positions[0]).max())
@@ -148,14 +148,14 @@ class FloatingArm:
 
 
 class Hand:
-    """A hand that leads the tip of an arm as a spring: from place to place, with rests.
+    """Hand that leads the tip of an arm like a spring, from place to place with rests.
 
     Args:
-        arm: that is led.
-        rng: draws the places, within 0.2 m about the tip of the arm's first pose, and the durations.
+        arm: arm that is led.
+        rng: draws the durations and the places, within 0.2 m about the tip of the arm's first pose.
 
     Attributes:
-        forces: (3,) on the tip, one for each step, N.
+        forces: (3,) force on the tip in N, one per step.
     """
 
     STIFFNESS = 800.0
@@ -169,22 +169,22 @@ class Hand:
         self._root = arm.root
         self._middle = self._last = self._start = self._goal = self._tip()
         self._began = arm.time
-        self._duration = rng.uniform(0.5, 1.5)  # until a person takes the arm that was just let go
+        self._duration = rng.uniform(0.5, 1.5)  # until a person grasps the released arm
 
     def pull(self) -> None:
         """Pull for one period."""
-        part = (self._arm.time - self._began) / self._duration
-        if part >= 1.0:
+        phase = (self._arm.time - self._began) / self._duration
+        if phase >= 1.0:
             self._start = self._goal
             if self._rng.random() < 0.7:
                 self._goal = self._middle + self._rng.uniform(-0.2, 0.2, 3)
             self._began = self._arm.time
             self._duration = self._rng.uniform(0.6, 2.5)
-            part = 0.0
-        smooth = part**3 * (10.0 - 15.0 * part + 6.0 * part**2)
-        wanted = self._start + smooth * (self._goal - self._start)
+            phase = 0.0
+        smooth = phase**3 * (10.0 - 15.0 * phase + 6.0 * phase**2)
+        target = self._start + smooth * (self._goal - self._start)
         tip = self._tip()
-        force = self.STIFFNESS * (wanted - tip) - self.DAMPING * (tip - self._last) / PERIOD_S
+        force = self.STIFFNESS * (target - tip) - self.DAMPING * (tip - self._last) / PERIOD_S
         force = np.clip(force, -self.MAX_FORCE, self.MAX_FORCE)
         self._last = tip
         self.forces.append(force)
@@ -198,7 +198,7 @@ class Hand:
 
 @dataclass(frozen=True)
 class Guiding:
-    """What leading an arm by hand was like.
+    """Result of leading an arm by hand.
 
     Attributes:
         alarms: sentences of the compensator.
@@ -210,13 +210,13 @@ class Guiding:
 
 
 def lead(stranger: Stranger, minutes: float, *, watched: bool = True, seed: int = 0) -> Guiding:
-    """Lead an arm by hand: in each ten seconds it is enabled, let go of by its servo, and led at once for eight.
+    """Lead an arm by hand: in each ten seconds it is enabled, released by its servo, and led for eight seconds.
 
     Args:
         stranger: the arm.
-        minutes: of simulated time.
+        minutes: simulated time in minutes.
         watched: whether the motion is watched and braked.
-        seed: of sensors and hand.
+        seed: seed of sensors and hand.
     """
     rng = np.random.default_rng(seed)
     alarms, forces = [], []

@@ -1,9 +1,9 @@
-"""Waits of the middleware as they are after the computer's clock was set back, in a process of its own.
+"""Freeze the waits of the middleware of a process, as after the computer's clock was set back.
 
     python test/frozen_waits.py MODULE never|back --ros-args …
 
-runs `main` of a module. From SIGUSR1 on no wait for messages ends by its time, nor by a timer. With `back` one ends
-when something else comes, as in reality; with `never` none does.
+runs `main` of a module. From SIGUSR1 on, no wait for messages ends by its timeout or a timer. With `back`, a wait ends
+with another event, as in reality; with `never`, it does not end.
 """
 
 import os
@@ -18,14 +18,14 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 
 from dynid_ros.nodes import module_of
 
-NAP = 0.002
-"""s."""
+PERIOD_S = 0.002
+"""Period in s with which a frozen wait looks for events."""
 KINDS = ("subscription", "guard_condition", "client", "service")
 frozen = Event()
 
 
 class FrozenWaitSet(rclpy_implementation.WaitSet):
-    """Keeps what it waits for, since a wait forgets what was not ready."""
+    """Wait set that stores its entities, because a wait forgets those that were not ready."""
 
     never = True
 
@@ -49,7 +49,7 @@ class FrozenWaitSet(rclpy_implementation.WaitSet):
             super().wait(0)
             if not self.never and any(super(FrozenWaitSet, self).get_ready_entities(kind) for kind in KINDS):
                 return
-            time.sleep(NAP)
+            time.sleep(PERIOD_S)
 
     def get_ready_entities(self, kind):
         if frozen.is_set() and kind == "timer":
@@ -62,26 +62,26 @@ class FrozenWaitSet(rclpy_implementation.WaitSet):
             super().add_timer(timer)
 
 
-def _kept(name):
-    plain = getattr(rclpy_implementation.WaitSet, name)
+def store_entity(name):
+    original = getattr(rclpy_implementation.WaitSet, name)
 
     def add(self, *arguments):
-        self._added.append((plain, arguments))
-        return plain(self, *arguments)
+        self._added.append((original, arguments))
+        return original(self, *arguments)
 
     return add
 
 
 for name in ("add_subscription", "add_client", "add_service", "add_guard_condition"):
-    setattr(FrozenWaitSet, name, _kept(name))
+    setattr(FrozenWaitSet, name, store_entity(name))
 
 
 class FrozenProcess:
-    """A node in a process of its own whose waits can be frozen."""
+    """Node as a process whose waits can be frozen."""
 
-    def __init__(self, name, how, parameters, *words):
-        given = [word for key, value in parameters.items() for word in ("-p", f"{key}:={value}")]
-        arguments = [module_of(name), how, "--ros-args", *words, *given]
+    def __init__(self, name, mode, parameters, *words):
+        assignments = [word for key, value in parameters.items() for word in ("-p", f"{key}:={value}")]
+        arguments = [module_of(name), mode, "--ros-args", *words, *assignments]
         self._process = subprocess.Popen([sys.executable, __file__, *arguments])
 
     def __enter__(self):
@@ -96,7 +96,7 @@ class FrozenProcess:
         time.sleep(0.3)
 
     def end(self, seconds):
-        """Its exit code after SIGTERM; None: it has not ended within so many seconds."""
+        """Send SIGTERM; return the exit code, or None if the process does not end within `seconds`."""
         self._process.send_signal(signal.SIGTERM)
         try:
             return self._process.wait(seconds)
@@ -105,8 +105,8 @@ class FrozenProcess:
 
 
 if __name__ == "__main__":
-    module, how = sys.argv[1:3]
-    FrozenWaitSet.never = how == "never"
+    module, mode = sys.argv[1:3]
+    FrozenWaitSet.never = mode == "never"
     rclpy_implementation.WaitSet = FrozenWaitSet
     signal.signal(signal.SIGUSR1, lambda *_: frozen.set())
     sys.argv = [module, *sys.argv[3:]]

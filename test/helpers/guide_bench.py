@@ -1,4 +1,4 @@
-"""Bench of the guide that notes what is called, in place of nodes."""
+"""Provide a bench of the guide that records its calls instead of running nodes."""
 
 from types import SimpleNamespace
 

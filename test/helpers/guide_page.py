@@ -1,4 +1,4 @@
-"""The guide as a person uses it: the program, and a page in Debian's chromium with software WebGL."""
+"""Run the guide and use its page in Debian's chromium with software WebGL."""
 
 import re
 import shutil
@@ -14,14 +14,14 @@ import pytest
 
 from dynid_ros.files.bounded import share_path
 
-PATIENCE = 420_000  # ms; the browser draws in software, beside all nodes
+TIMEOUT_MS = 420_000  # ms; the browser renders in software, next to all nodes
 WEBGL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 QUICK = "/**/excitation:\n  ros__parameters: {acceleration_limits: [2.0], steps: 3, dwell: 0.4, count: 6}\n"
 
 
 @contextmanager
 def running_guide(output, *options, quick=True):
-    """Run `dynid guide` and give the address of its page; `quick`: with short motions."""
+    """Run `dynid guide` and yield the address of its page; `quick` selects short motions."""
     output.mkdir(parents=True, exist_ok=True)
     urdf = str(share_path("config/demo_arm.urdf"))
     command = [sys.executable, "-m", "dynid_ros", "guide", "--urdf", urdf, "--tip", "tool", "--no-browser"]
@@ -40,35 +40,35 @@ def running_guide(output, *options, quick=True):
 
 def _address(log, guide):
     deadline = time.monotonic() + 120
-    while not (found := re.search(r"http://\S+", log.read_text())):
+    while "http://" not in log.read_text():
         assert guide.poll() is None, log.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return found[0]
+    return re.search(r"http://\S+", log.read_text())[0]
 
 
 @contextmanager
 def chromium():
-    """Run the browser, behind the nodes as it draws in software; the test skips where there is none."""
+    """Run the browser at a lower priority than the nodes; skip the test without chromium."""
     playwright = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as started, tempfile.TemporaryDirectory() as folder:
-        later = Path(folder) / "chromium"
-        later.write_text(f'#!/bin/sh\nexec nice -n 5 {path} "$@"\n')
-        later.chmod(0o755)
-        browser = started.chromium.launch(executable_path=later, args=WEBGL)
+    with playwright.sync_playwright() as playwright_driver, tempfile.TemporaryDirectory() as folder:
+        launcher = Path(folder) / "chromium"
+        launcher.write_text(f'#!/bin/sh\nexec nice -n 5 {path} "$@"\n')
+        launcher.chmod(0o755)
+        browser = playwright_driver.chromium.launch(executable_path=launcher, args=WEBGL)
         yield browser
         browser.close()
 
 
 class GuidePage:
-    """Page of the guide, and what a person does there."""
+    """Page of the guide, and the actions of its user."""
 
     def __init__(self, browser, address):
         self.page = browser.new_page(viewport={"width": 1100, "height": 760})
-        self.page.set_default_timeout(PATIENCE)
+        self.page.set_default_timeout(TIMEOUT_MS)
         self.page.goto(address)
         self.view = self.page.frame_locator("#view")
         self.view.get_by_text("The same by hand").wait_for()
@@ -81,12 +81,12 @@ class GuidePage:
 
     def see(self, text):
         """Wait for a text and return it."""
-        found = self.view.get_by_text(re.compile(text)).locator("visible=true").first
-        found.wait_for()
-        return found.inner_text()
+        element = self.view.get_by_text(re.compile(text)).locator("visible=true").first
+        element.wait_for()
+        return element.inner_text()
 
     def stop(self, by_space=False):
-        """Stop, and return the answer of the nodes."""
+        """Press STOP and return the answer of the nodes."""
         if by_space:
             self.page.keyboard.press("Space")
         else:
@@ -97,7 +97,7 @@ class GuidePage:
         return answer
 
     def throttle(self):
-        """Give the page a sixth of the processor, and a slow connection."""
+        """Limit the page to a sixth of the processor and a slow connection."""
         session = self.page.context.new_cdp_session(self.page)
         session.send("Emulation.setCPUThrottlingRate", {"rate": 6})
         session.send("Network.enable")

@@ -1,4 +1,4 @@
-"""A floating arm whose friction at rest is compensated: what moves it unasked, and what a push starts."""
+"""Simulate a floating arm with compensated friction at rest: spontaneous motion, and motion started by a push."""
 
 from dataclasses import replace
 
@@ -11,20 +11,20 @@ from dynid_ros.model.inertia import from_center_of_mass
 
 LEAD_SCALE = 0.8
 """Compensated part of the friction of moving joints."""
-PAYLOAD_SHARE = 0.8
-"""Largest torque of a payload, as a part of the dry friction of a joint, which therefore holds the arm without it."""
+PAYLOAD_FRACTION = 0.8
+"""Largest torque of a payload as a fraction of the dry friction of a joint, so the arm rests without it."""
 
 
 class GuidedArm(FloatingArm):
-    """An arm that floats, with friction compensation at rest and in motion.
+    """Floating arm with friction compensation at rest and in motion.
 
     Args:
         stranger: the arm.
-        rest: compensated part of the dry friction at rest.
-        lead: compensated part of the friction of moving joints.
-        error: factor of the believed friction.
-        noise: factor of the noise of the encoders.
-        arguments: of `FloatingArm`.
+        rest: compensated fraction of the dry friction at rest.
+        lead: compensated fraction of the friction of moving joints.
+        error: factor of the assumed friction.
+        noise: factor of the encoder noise.
+        arguments: arguments of `FloatingArm`.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class GuidedArm(FloatingArm):
     def settings(self, scale: float = 1.0) -> JointSettings:
         """Return the joints' settings at a scale."""
         rest, lead, error = self.friction
-        believed = error * self.coulomb
-        none = np.zeros_like(believed)
-        breakaway = BreakawayFriction(tuple(rest * believed), tuple(none), tuple(none + np.inf), tuple(none))
+        assumed = error * self.coulomb
+        zeros = np.zeros_like(assumed)
+        breakaway = BreakawayFriction(tuple(rest * assumed), tuple(zeros), tuple(zeros + np.inf), tuple(zeros))
         gains = FeedbackGains.from_robot(
-            self.robot, coulomb=lead * believed, viscous=0.5 * lead * believed, rest=breakaway if rest else None
+            self.robot, coulomb=lead * assumed, viscous=0.5 * lead * assumed, rest=breakaway if rest else None
         )
         return JointSettings.from_robot(self.robot, fault_ramp_time=0.5, gain=[scale], brake=self.brake, feedback=gains)
 
@@ -63,11 +63,11 @@ class GuidedArm(FloatingArm):
         return self
 
     def payload(self) -> float:
-        """Return the mass, kg, at the tip whose weight is `PAYLOAD_SHARE` of the dry friction of a joint."""
+        """Return the mass, kg, at the tip whose weight is `PAYLOAD_FRACTION` of the dry friction of a joint."""
         loaded = self.gravity().carrying(CarriedLoad(1.0, (0.0, 0.0, 0.0), self.robot.tip))
         pose = self.arm.position.tolist()
         weight = np.abs(np.subtract(loaded(pose), self.gravity()(pose)))
-        return float(PAYLOAD_SHARE / np.max(weight / self.coulomb))
+        return float(PAYLOAD_FRACTION / np.max(weight / self.coulomb))
 
     def grasp(self, mass: float, *, is_tool: bool = False) -> None:
         """Carry a payload, in truth and in the model."""
@@ -84,20 +84,20 @@ SCENARIOS = {
 }
 
 
-def unasked_motion(stranger: Stranger, scenario: str, *, seed: int = 0, is_tool: bool = False) -> float:
-    """Return the largest motion of a joint that nobody touches in a minute, rad."""
+def spontaneous_motion(stranger: Stranger, scenario: str, *, seed: int = 0, is_tool: bool = False) -> float:
+    """Return the largest displacement in rad of a joint that nothing touches for a minute."""
     arm = GuidedArm(stranger, seed=seed, **SCENARIOS[scenario])
     if scenario.startswith("payload"):
         arm.grasp(arm.payload(), is_tool=is_tool)
     arm.enable()
     arm.let_go()
     arm.run(8.0)
-    began = arm.time
+    start = arm.time
     if scenario.startswith("payload"):
         arm.arm.detach_load()
     arm.run(48.0)
     assert not arm.compensator.fault_reason
-    return arm.motion(began)
+    return arm.motion(start)
 
 
 def starting_motion(stranger: Stranger, joint: int, part: float, *, rest: float = MAX_REST_SCALE) -> float:

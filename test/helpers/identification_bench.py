@@ -1,4 +1,4 @@
-"""An identification node in a thread of its own, and a client that talks to it over DDS."""
+"""Bench of an identification node in a thread, with a client that calls it."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 import rclpy
 import yaml
 from helpers.node_threads import SpinThread
-from helpers.waiting import START_TIME as TIMEOUT
+from helpers.waiting import START_TIMEOUT_S as TIMEOUT
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -18,7 +18,7 @@ from dynid_ros.nodes.shared.topics import LATCHED
 
 
 class IdentificationBench:
-    """Starts the node with parameters; `close` ends it."""
+    """Node with parameters, and a client; `close` ends both."""
 
     def __init__(self, make_node: Callable[[], Node], **parameters: object) -> None:
         arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
@@ -47,32 +47,32 @@ class IdentificationBench:
         return future.result()
 
     def identify_until_success(self) -> Trigger.Response:
-        """Announcements take their time."""
+        """Call ~/identify until it succeeds, because announcements take time to arrive."""
         deadline = time.monotonic() + TIMEOUT
         while not (response := self.identify()).success and time.monotonic() < deadline:
             rclpy.spin_once(self.client, timeout_sec=0.1)
         return response
 
     def result(self) -> dict:
-        """What is latched for those who come late, and what stands in the file that it names."""
+        """Return the latched result, completed by the file that it names."""
         received: list[String] = []
         self.client.create_subscription(String, f"/{self.node.get_name()}/result", received.append, LATCHED)
         deadline = time.monotonic() + TIMEOUT
         while not received:
             assert time.monotonic() < deadline, "nothing on ~/result"
             rclpy.spin_once(self.client, timeout_sec=0.1)
-        told = yaml.safe_load(received[0].data)
-        return told | load_identified(Path(told["identified"])) if "identified" in told else told
+        result = yaml.safe_load(received[0].data)
+        return result | load_identified(Path(result["identified"])) if "identified" in result else result
 
 
-def starter(keep: Callable, make: Callable, **usual: object) -> Callable[..., IdentificationBench]:
-    """Return a function that starts a node with its usual parameters and others; `keep` closes its bench.
+def make_starter(keep: Callable, make: Callable, **defaults: object) -> Callable[..., IdentificationBench]:
+    """Return a function that starts a node with default and other parameters; `keep` closes its bench.
 
-    `make` is a class of nodes, or one of benches for them.
+    `make` is a class of nodes or of benches.
     """
 
     def start(**parameters: object) -> IdentificationBench:
-        values = usual | parameters
+        values = defaults | parameters
         is_bench = isinstance(make, type) and issubclass(make, IdentificationBench)
         return keep(make(**values) if is_bench else IdentificationBench(make, **values))
 

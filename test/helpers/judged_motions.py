@@ -1,4 +1,4 @@
-"""Motions of arms that are judged: do they say what is to be identified?"""
+"""Provide arms and motions for judging whether a motion excites the parameters."""
 
 from functools import cache
 
@@ -8,28 +8,28 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.model import RobotModel
 
-RATE = 50.0
+RATE_HZ = 50.0
 
 
-def motion(robot, still=(), seed=0, duration=20.0, width=0.5):
-    """q, qd and qdd (N, n) of joints on five harmonics of 0.1 Hz, about the middle of their ranges."""
+def make_motion(robot, still=(), seed=0, duration=20.0, width=0.5):
+    """Return q, qd and qdd (N, n) of joints on five harmonics of 0.1 Hz about the middle of their ranges."""
     rng = np.random.default_rng(seed)
-    time = np.arange(0, duration, 1 / RATE)[:, None, None]
+    time = np.arange(0, duration, 1 / RATE_HZ)[:, None, None]
     rate = 2 * np.pi * 0.1 * np.arange(1, 6)
-    size = width * rng.uniform(0.1, 0.4, (robot.n_joints, 5))
-    size[list(still)] = 0.0
-    phase = rate * time + rng.uniform(0, 2 * np.pi, size.shape)
+    amplitude = width * rng.uniform(0.1, 0.4, (robot.n_joints, 5))
+    amplitude[list(still)] = 0.0
+    phase = rate * time + rng.uniform(0, 2 * np.pi, amplitude.shape)
     middle = (np.clip(robot.limits.lower, -2, 2) + np.clip(robot.limits.upper, -2, 2)) / 2
-    terms = size * np.sin(phase), size * rate * np.cos(phase), -size * rate**2 * np.sin(phase)
+    terms = amplitude * np.sin(phase), amplitude * rate * np.cos(phase), -amplitude * rate**2 * np.sin(phase)
     q, qd, qdd = (term.sum(axis=-1) for term in terms)
     return q + middle, qd, qdd
 
 
 @cache
-def ur10():
+def load_ur10():
     return RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="wrist_3_link")
 
 
 @cache
-def planar():
+def load_planar():
     return RobotModel.from_urdf(planar_arm.urdf())

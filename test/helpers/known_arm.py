@@ -1,4 +1,4 @@
-"""A small arm whose links, rotors and friction are known exactly, in a motion of its own."""
+"""Provide an arm model with known links, rotors and friction, and a motion."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals
 
-PLAIN = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
-ALL = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
+BASIC_TERMS = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
+ALL_TERMS = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
 RATE, BANDWIDTH = 500.0, 25.0
 
 
-def model_of(robot: RobotModel, friction: JointFriction = PLAIN, seed: int = 0) -> LinkModel:
+def build_model(robot: RobotModel, friction: JointFriction = BASIC_TERMS, seed: int = 0) -> LinkModel:
     terms = FrictionModel(friction, (), robot.parameters)
     names = terms.names(robot)
     coefficients = np.random.default_rng(seed).uniform(0.1, 1.0, len(names))
@@ -20,7 +20,7 @@ def model_of(robot: RobotModel, friction: JointFriction = PLAIN, seed: int = 0) 
     return LinkModel(robot, robot.parameters, terms, coefficients, LinkSignals(10.0, 10.0, ""))
 
 
-def motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
+def make_motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
     time = np.arange(0.0, duration, 1 / RATE)
     rate, phase = 1.0 + 0.7 * np.arange(n), 0.4 * np.arange(n)
     angle = np.multiply.outer(time, rate) + phase

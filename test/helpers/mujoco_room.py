@@ -1,4 +1,4 @@
-"""Limits, floor and contacts of the demo arm as MuJoCo reads them from its URDF: its frames, its collision geometry."""
+"""Check limits, floor and contacts of the demo arm by MuJoCo's reading of its URDF."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ DEMO_SPEEDS = np.array([1.5, 1.5, 2.0, 3.0, 3.0, 3.0])
 
 
 def check_demo_arm(position: np.ndarray, margin: float | np.ndarray, floor: float) -> None:
-    """Positions (N, 6) are `margin`, one or (6,), within the limits, above the floor, and no link touches another."""
+    """Assert that positions (N, 6) are within limits minus `margin`, above the floor and without contact."""
     mujoco = pytest.importorskip("mujoco")
     spec = mujoco.MjSpec.from_string(DEMO_ARM.read_text())
     spec.compiler.fusestatic = False

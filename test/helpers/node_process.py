@@ -1,4 +1,4 @@
-"""Nodes in processes of their own, copies of one that has imported them all: imports take longer than all else."""
+"""Run nodes as forks of one process that has imported them all, because imports take longest."""
 
 import multiprocessing
 import os
@@ -21,12 +21,12 @@ CONTEXT.set_forkserver_preload(
         for name in ("simulator", "recorder", "gravity_compensation", "excitation", "gravity_identification", "demo")
     ]
 )
-ENDING = 60.0
-"""s."""
+END_TIMEOUT_S = 60.0
+"""Time in s for a process to end."""
 
 
 def _run(module: str, arguments: list[str], log: Path, domain: str) -> None:
-    os.environ["ROS_DOMAIN_ID"] = domain  # that of the process which all are copies of may be another test's
+    os.environ["ROS_DOMAIN_ID"] = domain  # the domain of the forked process may belong to another test
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     with log.open("w") as file:
@@ -39,17 +39,17 @@ def _run(module: str, arguments: list[str], log: Path, domain: str) -> None:
 
 
 class NodeProcess:
-    """As `ros2 run dynid_ros <name> --ros-args <words> -p …` has it; it is killed where the block ends."""
+    """Process like `ros2 run dynid_ros <name> --ros-args <words> -p …`, killed at the end of the `with` block."""
 
     def __init__(self, name: str, parameters: Mapping[str, object] | None = None, *words: str) -> None:
-        given = [word for key, value in (parameters or {}).items() for word in ("-p", f"{key}:={value}")]
+        assignments = [word for key, value in (parameters or {}).items() for word in ("-p", f"{key}:={value}")]
         handle, log = tempfile.mkstemp(prefix=f"{name}_", suffix=".log")
         os.close(handle)
         self._log = Path(log)
-        # the later overrides the earlier
-        self._process = self._started(module_of(name), ["--ros-args", *words, *given])
+        # Later arguments override earlier ones.
+        self._process = self._start(module_of(name), ["--ros-args", *words, *assignments])
 
-    def _started(self, module: str, arguments: list[str]) -> Any:
+    def _start(self, module: str, arguments: list[str]) -> Any:
         process = CONTEXT.Process(target=_run, args=(module, arguments, self._log, os.environ["ROS_DOMAIN_ID"]))
         process.start()
         return process
@@ -63,50 +63,50 @@ class NodeProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process runs."""
         return self._process.is_alive()
 
     @property
     def output(self) -> str:
-        """What it has printed and logged."""
+        """Standard output and log of the process."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def send_signal(self, number: int) -> None:
-        """Nothing, if it has ended."""
+        """Send a signal, unless the process has ended."""
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """End it, if it runs, and wait until it has."""
+        """Kill the process if it runs, and wait for its end."""
         if self.running:
             self.send_signal(signal.SIGKILL)
             self._process.join()
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
-        self._process.join(ENDING)
-        assert not self.running, f"it does not end:\n{self.output}"
+        """Wait for the end of the process and return its exit code."""
+        self._process.join(END_TIMEOUT_S)
+        assert not self.running, f"the process does not end:\n{self.output}"
         return self._process.exitcode
 
 
 class InterpreterProcess(NodeProcess):
-    """By an interpreter of its own: slower to begin and to end, with Python's signals at first and at last."""
+    """Process with its own interpreter: slower at both ends, with Python's signal handling throughout."""
 
-    def _started(self, module: str, arguments: list[str]) -> Any:
+    def _start(self, module: str, arguments: list[str]) -> Any:
         with self._log.open("w") as log:
             command = [sys.executable, "-m", "dynid_ros", "node", module.rpartition(".")[2], *arguments]
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it, if it runs, and wait until it has."""
+        """Kill the process if it runs, and wait for its end."""
         self._process.kill()
         self._process.wait()
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
-        return self._process.wait(ENDING)
+        """Wait for the end of the process and return its exit code."""
+        return self._process.wait(END_TIMEOUT_S)

@@ -1,6 +1,6 @@
-"""Arms in random surroundings: tables, walls, ceilings, boxes, narrow limits, weak motors, something in the hand.
+"""Draw random surroundings of arms: tables, walls, ceilings, boxes, narrow limits, weak motors, payloads.
 
-Lengths are in parts of the arm's reach, so that any arm will do. Some of what is drawn leaves an arm no room at all.
+Lengths are fractions of the arm's reach, so they suit any arm. Some surroundings leave an arm no room at all.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 ACCELERATION = 5.0
-NARROWEST = 0.2
-"""Range of a joint, rad."""
-HELD = "held"
-"""Name of the link that a payload is."""
+MIN_RANGE_RAD = 0.2
+"""Smallest range of a joint in rad."""
+PAYLOAD_LINK = "held"
+"""Name of the link that represents a payload."""
 
 
 @dataclass(frozen=True)
 class RandomWorkspace:
-    """An arm, its limits and what is around it.
+    """Arm, limits and surroundings.
 
     Attributes:
-        kind: one of KINDS.
-        robot: with what it holds.
-        limits: of its joints.
-        clearance: m.
-        floor_height: m.
-        box: corners of the box that it stays in.
-        obstacles: boxes that it stays clear of.
+        kind: key of KINDS.
+        robot: the arm with its payload.
+        limits: limits of its joints.
+        clearance: clearance in m.
+        floor_height: height of the floor in m.
+        box: corners of the box that contains the arm.
+        obstacles: boxes that the arm must avoid.
     """
 
     kind: str
@@ -43,12 +43,12 @@ class RandomWorkspace:
     obstacles: tuple[Obstacle, ...] = ()
 
     def workspace(self, bodies: Bodies) -> Workspace:
-        """The same for a search, with the capsules of the robot."""
+        """Return the workspace of a search, with the capsules of the robot."""
         return Workspace(self.robot, self.floor_height, self.clearance, bodies, box=self.box, obstacles=self.obstacles)
 
 
 def draw(robot: RobotModel, kind: str, rng: np.random.Generator) -> RandomWorkspace:
-    """Surroundings of a kind."""
+    """Draw surroundings of a kind."""
     free = RandomWorkspace(kind, robot, MotionLimits.of(robot, ACCELERATION), float(rng.uniform(0.0, 0.05)))
     return KINDS[kind](free, _reach(robot), rng)
 
@@ -56,7 +56,7 @@ def draw(robot: RobotModel, kind: str, rng: np.random.Generator) -> RandomWorksp
 def _box(
     name: str, size: np.ndarray, centre: np.ndarray | list[float], yaw: float = 0.0, shift: float = 0.0
 ) -> Obstacle:
-    """Sides (3,), turned about the vertical through the base and there moved outwards by `shift`."""
+    """Return a box with sides (3,), rotated about the vertical base axis and then shifted outwards by `shift`."""
     pose = np.eye(4)
     pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
     pose[:3, 3] = pose[:3, :3] @ [shift, 0.0, 0.0] + centre
@@ -97,11 +97,11 @@ def _ceiling(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> R
 
 def _cluttered_table(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
     top = -rng.uniform(0.0, 0.2) * reach
-    found = [_box("table", np.array([2.0 * reach, 2.0 * reach, 0.1]), [0.0, 0.0, top - 0.05])]
+    boxes = [_box("table", np.array([2.0 * reach, 2.0 * reach, 0.1]), [0.0, 0.0, top - 0.05])]
     for number in range(int(rng.integers(2, 6))):
         size = rng.uniform(0.08, 0.35, 3) * reach
         angle, far = rng.uniform(-np.pi, np.pi), rng.uniform(0.3, 0.8) * reach
-        found.append(
+        boxes.append(
             _box(
                 f"box {number + 1}",
                 size,
@@ -109,7 +109,7 @@ def _cluttered_table(free: RandomWorkspace, reach: float, rng: np.random.Generat
                 rng.uniform(-np.pi, np.pi),
             )
         )
-    return replace(free, obstacles=(*free.obstacles, *found))
+    return replace(free, obstacles=(*free.obstacles, *boxes))
 
 
 def _tight_box(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
@@ -121,13 +121,13 @@ def _tight_box(free: RandomWorkspace, reach: float, rng: np.random.Generator) ->
 def _narrow_joints(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
     limits = free.limits
     room = limits.upper - limits.lower
-    width = np.maximum(rng.uniform(0.04, 0.4, room.shape) * room, NARROWEST)
+    width = np.maximum(rng.uniform(0.04, 0.4, room.shape) * room, MIN_RANGE_RAD)
     lower = limits.lower + rng.uniform(0.0, 1.0, room.shape) * (room - width)
     return _table_below(replace(free, limits=replace(limits, lower=lower, upper=lower + width)), reach, rng)
 
 
 def _weak_motors(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
-    """The largest torques that gravity makes are within reach of some joints and not of others."""
+    """Draw torque limits that the gravity torque exceeds in some joints."""
     limits = free.limits
     gravity = np.abs(free.robot.gravity_torque(limits.poses(512))).max(axis=0)
     effort = np.where(np.isfinite(limits.torque), limits.torque, 2 * gravity.max())
@@ -137,17 +137,17 @@ def _weak_motors(free: RandomWorkspace, reach: float, rng: np.random.Generator) 
 
 
 def _with_payload(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
-    """A box in the hand, a table, and more clearance than otherwise."""
+    """Draw a payload in the hand, a table, and a larger clearance."""
     robot = free.robot
     size = rng.uniform(0.05, 0.2, 3) * reach
     mass = float(rng.uniform(0.01, 0.08) * robot.parameters[::10].sum())
-    text = holding(robot, size, mass, robot.tip_offset[:3, :3] @ [0.0, 0.0, 0.12 + size[2] / 2])
+    text = add_payload(robot, size, mass, robot.tip_offset[:3, :3] @ [0.0, 0.0, 0.12 + size[2] / 2])
     held = RobotModel.from_urdf(text, tip=robot.tip, gravity=robot.gravity)
     return _table_below(replace(free, robot=held, clearance=float(rng.uniform(0.02, 0.1))), reach, rng)
 
 
 def _cell(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
-    """A table with boxes, walls and a ceiling at once."""
+    """Draw a table with boxes, walls and a ceiling."""
     for build in (_cluttered_table, _walls, _ceiling):
         free = replace(build(free, reach, rng), floor_height=free.floor_height)
     return free
@@ -165,23 +165,23 @@ KINDS: dict[str, Callable[[RandomWorkspace, float, np.random.Generator], RandomW
     "payload": _with_payload,
     "cell": _cell,
 }
-"""Each adds to what is free."""
+"""Functions that add the surroundings of a kind to free space."""
 
 
-def holding(robot: RobotModel, size: np.ndarray, mass: float, at: np.ndarray) -> str:
-    """URDF of `robot` with a box of sides (3,) and a mass on its tip, its middle at (3,) in the frame of the tip."""
+def add_payload(robot: RobotModel, size: np.ndarray, mass: float, at: np.ndarray) -> str:
+    """Return the URDF of `robot` with a box of sides (3,) and a mass at (3,) in the tip's frame."""
     root = ET.fromstring(robot.urdf or "")
     inertia = (mass / 12 * (size @ size - size**2)).tolist()
-    held = ET.fromstring(
-        f'<joint name="to_{HELD}" type="fixed"><parent link="{robot.tip}"/><child link="{HELD}"/>'
+    joint = ET.fromstring(
+        f'<joint name="to_{PAYLOAD_LINK}" type="fixed"><parent link="{robot.tip}"/><child link="{PAYLOAD_LINK}"/>'
         f'<origin xyz="{_numbers(at)}"/></joint>'
     )
     link = ET.fromstring(
-        f'<link name="{HELD}"><inertial><mass value="{mass!r}"/><inertia ixx="{inertia[0]!r}" iyy="{inertia[1]!r}" '
-        f'izz="{inertia[2]!r}" ixy="0" ixz="0" iyz="0"/></inertial>'
+        f'<link name="{PAYLOAD_LINK}"><inertial><mass value="{mass!r}"/>'
+        f'<inertia ixx="{inertia[0]!r}" iyy="{inertia[1]!r}" izz="{inertia[2]!r}" ixy="0" ixz="0" iyz="0"/></inertial>'
         f'<collision><geometry><box size="{_numbers(size)}"/></geometry></collision></link>'
     )
-    root.extend([held, link])
+    root.extend([joint, link])
     return ET.tostring(root, encoding="unicode")
 
 
@@ -190,7 +190,7 @@ def _maybe_floor(free: RandomWorkspace, reach: float, rng: np.random.Generator) 
 
 
 def _reach(robot: RobotModel) -> float:
-    """Farthest that the tip is from the base in random poses within the limits, or a turn, m."""
+    """Return the largest distance of the tip from the base in random poses within the limits or a turn, in m."""
     lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
     poses = robot.forward_kinematics(np.random.default_rng(0).uniform(lower, upper, (500, robot.n_joints)))
     return float(np.linalg.norm((poses[:, -1] @ robot.tip_offset)[:, :3, 3], axis=1).max())

@@ -1,4 +1,4 @@
-"""The recorder beside a robot's publishers, in this process or in one of its own."""
+"""Bench of the recorder with a robot's publishers, in this process or in a process of its own."""
 
 import time
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from helpers.node_process import NodeProcess
-from helpers.waiting import START_TIME
+from helpers.waiting import START_TIMEOUT_S
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -22,7 +22,7 @@ RELIABLE = QoSProfile(depth=1000)
 
 
 class Bench:
-    """A robot's publishers and the recorder's clients in this process; the recorder too, or in a process of its own."""
+    """Robot's publishers and clients of the recorder, which runs in this process or in a process of its own."""
 
     def __init__(self, folder: Path, parameters: dict | None = None, *, process: type[NodeProcess] | None = None):
         self.folder = folder
@@ -60,25 +60,25 @@ class Bench:
         while time.monotonic() < end:
             self.executor.spin_once(timeout_sec=0.02)
 
-    def until(self, condition, timeout=START_TIME):
+    def spin_until(self, condition, timeout=START_TIMEOUT_S):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, "timeout"
             self.executor.spin_once(timeout_sec=0.02)
 
     def call(self, name):
-        assert self.clients[name].wait_for_service(START_TIME)
+        assert self.clients[name].wait_for_service(START_TIMEOUT_S)
         future = self.clients[name].call_async(Trigger.Request())
-        self.until(future.done)
+        self.spin_until(future.done)
         return future.result()
 
     def publisher(self, msgtype, topic="joint_states", qos=RELIABLE):
         publisher = self.robot.create_publisher(msgtype, topic, qos)
-        self.until(lambda: publisher.get_subscription_count() > 0)
+        self.spin_until(lambda: publisher.get_subscription_count() > 0)
         return publisher
 
-    def publish(self, publisher, count, seconds_each=0.001):
-        """Joint states that count: position of both joints and stamp."""
+    def publish(self, publisher, count, period=0.001):
+        """Publish joint states that count: the positions of both joints and the stamp."""
         for _ in range(count):
             self.sent += 1
             message = JointState(name=["b", "a"], position=[-float(self.sent), float(self.sent)], effort=[1.0, 2.0])
@@ -86,9 +86,9 @@ class Bench:
             publisher.publish(message)
             if self.process is None:
                 self.executor.spin_once(timeout_sec=0)
-            time.sleep(seconds_each)
+            time.sleep(period)
 
     def status(self):
         self.diagnostics.clear()
-        self.until(lambda: any(status.name == "recorder" for status in self.diagnostics))
+        self.spin_until(lambda: any(status.name == "recorder" for status in self.diagnostics))
         return next(status for status in self.diagnostics if status.name == "recorder")

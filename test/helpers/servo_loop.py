@@ -1,4 +1,4 @@
-"""Position servos in MuJoCo under the gravity compensation of their set-points."""
+"""Simulate position servos in MuJoCo under the gravity compensation of their set-points."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ RAMP_S = 0.5
 
 
 class ServoLoop:
-    """An arm of servos, its compensator, and a record of both.
+    """Arm of servos, compensator, and a record of both.
 
     Args:
-        arm: the servos and links.
-        mass: in the hand, kg.
-        stiffness: known stiffness as a fraction of the true one.
-        told: whether the compensator knows the mass.
+        arm: servos and links.
+        mass: mass in the hand in kg.
+        stiffness: assumed stiffness as a fraction of the true one.
+        is_load_known: whether the compensator knows the mass.
     """
 
-    def __init__(self, arm: ServoArm, mass: float = 0.0, *, stiffness: float = 1.0, told: bool = True) -> None:
+    def __init__(self, arm: ServoArm, mass: float = 0.0, *, stiffness: float = 1.0, is_load_known: bool = True) -> None:
         import mujoco  # noqa: PLC0415
 
         self._mujoco = mujoco
@@ -37,7 +37,7 @@ class ServoLoop:
         self.data = mujoco.MjData(self.model)
         self._joints = np.array([self.model.joint(name).qposadr[0] for name in robot.joint_names])
         self._order = np.array([self.model.actuator(name).id for name in robot.joint_names])
-        load = CarriedLoad(mass, (0.0, 0.0, 0.0), robot.tip) if mass and told else None
+        load = CarriedLoad(mass, (0.0, 0.0, 0.0), robot.tip) if mass and is_load_known else None
         gravity = LoadedGravity(GravityModel(robot), GravityModel(robot).project(arm.parameters), load=load)
         servo = ServoOffset.from_robot(
             robot, {}, stiffness=(stiffness * arm.per_joint("stiffness")).tolist(), limit=[0.3]
@@ -84,7 +84,7 @@ class ServoLoop:
         return self
 
     def advance(self, torque: Sequence[float] | None) -> None:
-        """Send the set-point of a torque and simulate one period; None: the last set-point stays."""
+        """Send the set-point of a torque and simulate one period; None keeps the last set-point."""
         if torque is not None:
             self.command = np.array(self.servo.command(self.compensator.desired, torque))
         self.commands.append(self.command)

@@ -1,4 +1,4 @@
-"""A simulator node, and who talks to it."""
+"""Bench of a simulator node with a client."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ from dynid_ros.nodes.simulator import SimulatorNode
 
 
 class SimulatorBench:
-    """Simulator and client, each in its own thread.
+    """Simulator and client, each in a thread.
 
     Args:
-        client: makes the client.
-        arguments: of ROS, beside the parameters.
-        parameters: of the simulator.
+        client: function that makes the client.
+        arguments: ROS arguments besides the parameters.
+        parameters: parameters of the simulator.
     """
 
     def __init__(self, client: Callable[[], Node], *arguments: str, **parameters: object) -> None:
@@ -25,7 +25,7 @@ class SimulatorBench:
         self.threads = NodeThreads(self.node, self.client)
 
     def close(self) -> None:
-        """End both."""
+        """End both nodes."""
         self.threads.close()
         self.node.destroy_node()
         self.client.destroy_node()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.judged_motions import motion, planar, ur10
+from helpers.judged_motions import load_planar, load_ur10, make_motion
 
 from dynid_ros.information.friction_needs import describe_unseen_terms, own_gravity, unseen_terms
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -15,7 +15,7 @@ ALL_TERMS = JointFriction(
 
 def find_unseen(friction, samples, robot=None, segments=1):
     """Return (joint, term) of each friction term that a motion in several segments does not excite."""
-    robot = robot or planar()
+    robot = robot or load_planar()
     parts = list(zip(*(np.array_split(array, segments) for array in samples), strict=True))
     terms = unseen_terms(robot, FrictionModel(friction, (), robot.parameters), parts)
     return [(term.joint, term.term) for term in terms]
@@ -40,8 +40,8 @@ def create_friction(**terms):
 
 @pytest.mark.parametrize("segments", [1, 3])
 def test_rich_motion_excites_all_terms_except_incomplete_harmonics(segments):
-    robot = ur10()
-    samples = motion(robot, width=1.5)
+    robot = load_ur10()
+    samples = make_motion(robot, width=1.5)
     assert np.all(np.abs(samples[1]).max(axis=0) > 1.0)
     scale = np.where([1, 0, 0, 0, 0, 1], 7.0 / np.ptp(samples[0], axis=0), 1.0)
     samples = [scale * array for array in samples]
@@ -100,15 +100,15 @@ def test_springs_need_a_range_of_positions():
     assert find_unseen(create_friction(spring=True), move_second_joint(1.2 * np.sin(create_time()))) == []
     # About a horizontal axis a spring resembles the weight of the joint's own link, about a vertical axis it does not.
     narrow = move_second_joint(0.5 * np.sin(create_time()))
-    assert own_gravity(planar()).tolist() == [False, True, False]
+    assert own_gravity(load_planar()).tolist() == [False, True, False]
     assert find_unseen(create_friction(spring=True), narrow) == [("joint_2", "spring")]
     assert find_unseen(create_friction(spring=True), [array[:, [1, 0, 2]] for array in narrow]) == []
 
 
 def test_omits_joints_at_rest_and_groups_joints_by_term():
-    friction = FrictionModel(create_friction(sliding_length=1e-3, harmonics=(2,)), (), planar().parameters)
+    friction = FrictionModel(create_friction(sliding_length=1e-3, harmonics=(2,)), (), load_planar().parameters)
     steady = [np.repeat(array[:, 1:2], 3, axis=1) * [1.0, 1.0, 0.0] for array in move_second_joint(0.1 * create_time())]
-    terms = unseen_terms(planar(), friction, [steady])
+    terms = unseen_terms(load_planar(), friction, [steady])
     assert {term.joint for term in terms if term.term == "sliding_length"} == {"joint_1", "joint_2"}
     assert any(
         line.startswith("friction of joint_1, joint_2: a sliding length") for line in describe_unseen_terms(terms)

@@ -4,7 +4,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from helpers.judged_motions import RATE, motion, planar, ur10
+from helpers.judged_motions import RATE_HZ, load_planar, load_ur10, make_motion
 from paper_arms import cosine_motion, cylindrical_robot
 from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
@@ -22,9 +22,9 @@ NO_FRICTION = JointFriction.none()
 
 @pytest.mark.parametrize("still", [(), (0, 1, 2), (1, 2)])
 def test_rank_and_condition_number_match_pinocchio_and_numpy(still):
-    robot = ur10()
-    samples = [array[::10] for array in motion(robot, still)]
-    quality = MotionQuality.of(robot, *samples, friction=NO_FRICTION, rate=RATE / 10)
+    robot = load_ur10()
+    samples = [array[::10] for array in make_motion(robot, still)]
+    quality = MotionQuality.of(robot, *samples, friction=NO_FRICTION, rate=RATE_HZ / 10)
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
     regressor = np.concatenate([arm.torque_regressor(*sample) for sample in zip(*samples, strict=True)])
     assert quality.full_rank == robot.base_parameters().rank
@@ -50,9 +50,9 @@ def test_rank_and_condition_number_match_pinocchio_and_numpy(still):
 
 
 def test_standard_errors_match_the_scatter_of_fits():
-    robot = planar()
+    robot = load_planar()
     noise = np.array([0.5, 0.2, 0.1])
-    samples = motion(robot)
+    samples = make_motion(robot)
     quality = MotionQuality.of(robot, *samples, noise=noise)
     rows = quality.columns.rows(*samples) / noise[:, None, None]
     matrix = rows.transpose(0, 2, 1).reshape(-1, quality.columns.size)
@@ -88,8 +88,8 @@ def test_locked_joints_make_parameters_unidentifiable():
 
 def test_constant_gravity_is_confounded_with_the_offset():
     """Only joint 3 moves, so gravity of joint 2 is constant and adds to its offset."""
-    robot = planar()
-    q, qd, qdd = motion(robot, still=(0, 1))
+    robot = load_planar()
+    q, qd, qdd = make_motion(robot, still=(0, 1))
     quality = MotionQuality.of(robot, q, qd, qdd)
     assert {"mcx2 + 0.4 m3", "offset joint_2"} <= set(quality.missing)
     assert {"coulomb joint_1", "coulomb joint_2"} <= set(quality.without_effect)
@@ -115,11 +115,11 @@ def test_constant_gravity_is_confounded_with_the_offset():
 def test_rank_of_random_arms_with_a_joint_at_rest(seed):
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(2, 6))), tip=TIP)
-    moving = MotionQuality.of(robot, *motion(robot, seed=seed), rate=RATE)
+    moving = MotionQuality.of(robot, *make_motion(robot, seed=seed), rate=RATE_HZ)
     assert moving.rank == moving.full_rank
     still = int(rng.integers(robot.n_joints))
-    samples = motion(robot, still=(still,), seed=seed)
-    quality = MotionQuality.of(robot, *samples, rate=RATE)
+    samples = make_motion(robot, still=(still,), seed=seed)
+    quality = MotionQuality.of(robot, *samples, rate=RATE_HZ)
     name = robot.joint_names[still]
     assert {f"coulomb {name}", f"viscous {name}"} <= set(quality.without_effect)
     assert quality.rank < quality.full_rank
@@ -129,12 +129,12 @@ def test_rank_of_random_arms_with_a_joint_at_rest(seed):
     norms = np.linalg.norm(flat, axis=0)
     excited = norms > 1e-6 * norms.max()
     assert quality.rank == np.linalg.matrix_rank(flat[:, excited] / norms[excited], tol=1e-4 * np.sqrt(flat.shape[1]))
-    joined = [np.concatenate(pair) for pair in zip(samples, motion(robot, seed=seed), strict=True)]
-    assert MotionQuality.of(robot, *joined, rate=RATE).rank == quality.full_rank
+    joined = [np.concatenate(pair) for pair in zip(samples, make_motion(robot, seed=seed), strict=True)]
+    assert MotionQuality.of(robot, *joined, rate=RATE_HZ).rank == quality.full_rank
 
 
 def test_gravity_rank_of_static_poses_matches_numpy():
-    robot = ur10()
+    robot = load_ur10()
     rng = np.random.default_rng(0)
     q = rng.uniform(-2, 2, (30, 6))
     sign = rng.choice([-1.0, 1.0], (30, 6))
@@ -148,18 +148,18 @@ def test_gravity_rank_of_static_poses_matches_numpy():
 
 
 def test_load_model_has_ten_parameters():
-    robot = ur10()
-    quality = MotionQuality.of(robot, *motion(robot), model="load")
+    robot = load_ur10()
+    quality = MotionQuality.of(robot, *make_motion(robot), model="load")
     assert quality.rank == quality.full_rank == 10
     assert quality.columns.expressions == ("m6", "mcx6", "mcy6", "mcz6", "Ixx6", "Ixy6", "Ixz6", "Iyy6", "Iyz6", "Izz6")
     # A load turned about a vertical axis only affects gravity by its mass' moments about the other axes.
-    still = MotionQuality.of(robot, *motion(robot, still=(1, 2, 3, 4, 5)), model="load")
-    regressor = robot.torque_regressor(*motion(robot, still=(1, 2, 3, 4, 5)))[..., 50:]
+    still = MotionQuality.of(robot, *make_motion(robot, still=(1, 2, 3, 4, 5)), model="load")
+    regressor = robot.torque_regressor(*make_motion(robot, still=(1, 2, 3, 4, 5)))[..., 50:]
     assert still.rank == BaseParameters(regressor, [str(i) for i in range(10)]).rank < 10
 
 
 def test_columns_have_names_and_units_of_the_base_parameters():
-    robot = ur10()
+    robot = load_ur10()
     columns = TorqueColumns(robot, NO_FRICTION)
     base = robot.base_parameters()
     assert columns.expressions == base.expressions
@@ -173,8 +173,8 @@ def test_columns_have_names_and_units_of_the_base_parameters():
 
 
 def test_summary_and_dictionary_contain_the_verdict():
-    robot = planar()
-    quality = MotionQuality.of(robot, *motion(robot, still=(2,)), rate=RATE)
+    robot = load_planar()
+    quality = MotionQuality.of(robot, *make_motion(robot, still=(2,)), rate=RATE_HZ)
     assert quality.summary().startswith("not enough")
     assert all(expected in quality.summary() for expected in quality.without_effect)
     content = quality.as_dict()
@@ -182,7 +182,7 @@ def test_summary_and_dictionary_contain_the_verdict():
     assert content["missing"] == list(quality.missing)
     assert content["noise"] is None
     assert yaml.safe_load(yaml.safe_dump(content)) == content
-    good = MotionQuality.of(robot, *motion(robot, width=1.0, duration=40.0), rate=RATE, noise=0.01)
+    good = MotionQuality.of(robot, *make_motion(robot, width=1.0, duration=40.0), rate=RATE_HZ, noise=0.01)
     assert good.summary().startswith("enough")
     assert good.as_dict()["noise"] == [0.01] * 3
 
@@ -202,9 +202,9 @@ def test_summary_and_dictionary_contain_the_verdict():
     ],
 )
 def test_refuses_invalid_motions(change, error, words):
-    robot = planar()
+    robot = load_planar()
     with pytest.raises(error, match=words):
-        MotionQuality.of(robot, *change(*motion(robot)))
+        MotionQuality.of(robot, *change(*make_motion(robot)))
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_refuses_invalid_motions(change, error, words):
     ],
 )
 def test_refuses_invalid_quality_settings(settings, words):
-    robot = planar()
+    robot = load_planar()
     with pytest.raises(DynidError, match=words):
-        MotionQuality.of(robot, *motion(robot), **settings)
+        MotionQuality.of(robot, *make_motion(robot), **settings)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +239,10 @@ def test_refuses_invalid_quality_settings(settings, words):
     ],
 )
 def test_judges_friction_of_position_load_and_memory(terms, added):
-    robot = planar()
-    samples = [array[::10] for array in motion(robot)]
-    plain = MotionQuality.of(robot, *samples, friction=JointFriction(), rate=RATE / 10)
-    quality = MotionQuality.of(robot, *samples, friction=JointFriction(**terms), rate=RATE / 10)
+    robot = load_planar()
+    samples = [array[::10] for array in make_motion(robot)]
+    plain = MotionQuality.of(robot, *samples, friction=JointFriction(), rate=RATE_HZ / 10)
+    quality = MotionQuality.of(robot, *samples, friction=JointFriction(**terms), rate=RATE_HZ / 10)
     assert plain.full_rank <= quality.full_rank <= plain.full_rank + added
     assert 0 < quality.rank <= quality.full_rank
     assert not added or quality.full_rank > plain.full_rank

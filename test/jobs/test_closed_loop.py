@@ -1,4 +1,4 @@
-"""From a designed motion, by MuJoCo's dynamics of an arm that its URDF describes wrongly, to what the motion is for."""
+"""Test the whole chain from a designed motion, simulated by MuJoCo for an inaccurate URDF, to the identified model."""
 
 from types import SimpleNamespace
 
@@ -28,7 +28,7 @@ SEARCH = ("--design-time", "10", "--workers", "1")
 
 @pytest.fixture(name="arm", scope="module")
 def fixture_arm(tmp_path_factory):
-    """An xArm 7 whose links, friction and rotors nobody knows."""
+    """Make an xArm 7 whose links, friction and rotors differ from its URDF."""
     urdf = example_urdf("xarm_description/urdf/xarm7.urdf")
     robot = RobotModel.from_urdf(urdf)
     rng = np.random.default_rng(7)
@@ -51,7 +51,7 @@ def design(capsys, arm, name, *options):
 
 
 def record(arm, name, trajectory, load=None):
-    """Return the path of the recording of a motion, with all that sensors get wrong."""
+    """Simulate and record a motion with sensor errors; return the path of the recording."""
     plant = SimulatedArm(arm.truth, drives=arm.drives)
     if load is not None:
         plant.attach_load(load)
@@ -80,28 +80,28 @@ def gravity_error(arm, file):
 
 
 @pytest.mark.parametrize("options", [("static_rotation",), ("poses",)], ids=["static_rotation", "poses"])
-def test_motions_for_gravity(arm, capsys, options):
+def test_gravity_motions_identify_the_gravity_torque(arm, capsys, options):
     name = "_".join(options)
     path = record(arm, name, design(capsys, arm, name, "--motion", *options))
     file = identify(capsys, arm, "gravity", name, "--recording", path)
     assert np.all(gravity_error(arm, file) < 0.05)
 
 
-def test_joint_by_joint_motion(arm, capsys):
+def test_joint_by_joint_motion_identifies_the_gravity_torque(arm, capsys):
     path = record(arm, "joint_by_joint", design(capsys, arm, "joint_by_joint", "--motion", "joint_by_joint"))
     file = identify(capsys, arm, "links", "joint_by_joint", "--recording", path)
     assert np.all(gravity_error(arm, file) < 0.05)
 
 
 @pytest.mark.parametrize("target", ["links", "gravity", "load"])
-def test_fourier_motions(arm, capsys, target):
+def test_fourier_motions_determine_all_base_parameters(arm, capsys, target):
     name = f"fourier_{target}"
     trajectory = design(capsys, arm, name, "--target", target, *SEARCH)
     path = record(arm, name, trajectory)
     file = identify(capsys, arm, "links", name, "--recording", path)
     assert np.all(gravity_error(arm, file) < 0.05)
     document = load_identified(file)
-    undetermined = [each for each in document["base_parameters"] if not np.isfinite(each["std"])]
+    undetermined = [entry for entry in document["base_parameters"] if not np.isfinite(entry["std"])]
     assert not undetermined
 
 
@@ -109,15 +109,15 @@ def test_fourier_motions(arm, capsys, target):
     ("motion", "options"),
     [("payload", ()), ("fourier", ("--target", "load", *SEARCH)), ("poses", ("--target", "load"))],
 )
-def test_motions_for_a_load(arm, capsys, motion, options):
-    known = arm.folder / "arm_identified" / "identified.yaml"
-    if not known.exists():
+def test_load_motions_identify_mass_and_center(arm, capsys, motion, options):
+    model_file = arm.folder / "arm_identified" / "identified.yaml"
+    if not model_file.exists():
         path = record(arm, "arm", design(capsys, arm, "arm", "--seed", "1", *SEARCH))
         identify(capsys, arm, "links", "arm", "--recording", path)
     name = f"load_{motion}"
     path = record(arm, name, design(capsys, arm, name, "--motion", motion, *options), LOAD)
     static = ("--static",) if motion == "poses" else ()
-    file = identify(capsys, arm, "load", name, "--model", known, "--recording", path, *static)
+    file = identify(capsys, arm, "load", name, "--model", model_file, "--recording", path, *static)
     load = load_identified(file)["load"]
     low, high = load["interval"]["mass"]
     assert low < LOAD[0] < high

@@ -1,10 +1,10 @@
-"""From an arm and its limits to the files of a motion, alone and after what is recorded already."""
+"""Test the design job: limits, obstacles, earlier recordings, interrupts and refusals."""
 
 import re
 import signal
 import time
 
-import link_experiment as known
+import link_experiment
 import numpy as np
 import planar_arm
 import pytest
@@ -19,19 +19,19 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 
-ROBOT, TRUTH = known.build_planar()
+ROBOT, TRUTH = link_experiment.build_planar()
 LIMITS = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 45, 30], jerk_limits=60)
 TABLE = Obstacle("table", (0.3, -0.4, 0.0), (0.9, 0.4, 0.25))
-QUICK = {"base_frequency": 0.2, "harmonics": 2, "workers": 1, "design_time": 100.0}
+QUICK_SEARCH = {"base_frequency": 0.2, "harmonics": 2, "workers": 1, "design_time": 100.0}
 
 
 @pytest.fixture(name="job", scope="module")
 def fixture_job(tmp_path_factory):
     workspace = Workspace(ROBOT, 0.0, 0.05, obstacles=[TABLE])
-    return excite("fourier", ROBOT, LIMITS, workspace, tmp_path_factory.mktemp("designed"), starts=0, **QUICK)
+    return excite("fourier", ROBOT, LIMITS, workspace, tmp_path_factory.mktemp("designed"), starts=0, **QUICK_SEARCH)
 
 
-def test_the_motion_keeps_to_limits_in_pinocchio(job):
+def test_motion_keeps_limits_in_pinocchio(job):
     trajectory = Trajectory.read(job.files[0])
     time_ = np.arange(0, trajectory.duration, 0.001)
     q, qd, qdd = trajectory.at(time_)
@@ -46,7 +46,7 @@ def test_the_motion_keeps_to_limits_in_pinocchio(job):
     np.testing.assert_allclose(job.design.use.fractions["torque"], used, rtol=1e-3)
 
 
-def test_the_motion_keeps_clear_of_the_table(job):
+def test_motion_keeps_the_clearance_to_the_table(job):
     q = Trajectory.read(job.files[0]).at(np.arange(0, 5, 0.02))[0]
     frames = ROBOT.forward_kinematics(q)[:, :, :3, 3]
     points = np.linspace(frames[:, 1], frames[:, 2], 50).reshape(-1, 3)
@@ -56,36 +56,38 @@ def test_the_motion_keeps_clear_of_the_table(job):
     assert outside.min() == pytest.approx(0.05 + nearest, abs=2e-3)
 
 
-def rows(q, qd, qdd):
-    """Equations of the arm with friction whose direction turns at once: not those that the design saw."""
+def stack_regressor(q, qd, qdd):
+    """Return the base regressor with friction that reverses at once, unlike the design's smooth friction."""
     friction = FrictionModel(JointFriction(offset=True, rotor_inertia=True))
     regressor = np.concatenate([ROBOT.torque_regressor(q, qd, qdd), friction.regressor(qd, qdd)], axis=-1)
     return regressor[..., ROBOT.base_parameters(friction).columns].reshape(len(q) * 3, -1)
 
 
-def rated(matrix):
-    """Condition number with unit columns, and standard errors for unit noise."""
+def evaluate_regressor(matrix):
+    """Return condition number with unit columns, and standard errors for unit noise."""
     singular = np.linalg.svd(matrix / np.linalg.norm(matrix, axis=0), compute_uv=False)
     return singular[0] / singular[-1], np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)))
 
 
-RATED = QUICK | {"criterion": "condition", "noise": 1.0, "periods": 1}
+CONDITION_SEARCH = QUICK_SEARCH | {"criterion": "condition", "noise": 1.0, "periods": 1}
 
 
 @pytest.mark.slow
-def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
-    """Joint 3 rested in the first motion: the next one has to make up for it, not to be good by itself."""
-    recorded = known.record(ROBOT, TRUTH, still=(2,))
-    seen = rows(recorded.position, recorded.velocity, np.gradient(recorded.velocity, 0.01, axis=0))
-    assert np.linalg.matrix_rank(seen) == seen.shape[1] - 3
-    found = {}
-    for name, before in (("alone", ()), ("added", (recorded,))):
+def test_design_complements_earlier_recordings(tmp_path):
+    """Joint 3 rests in the first recording, so the next motion must move joint 3 in particular."""
+    recorded = link_experiment.record(ROBOT, TRUTH, still=(2,))
+    recorded_rows = stack_regressor(recorded.position, recorded.velocity, np.gradient(recorded.velocity, 0.01, axis=0))
+    assert np.linalg.matrix_rank(recorded_rows) == recorded_rows.shape[1] - 3
+    results = {}
+    for name, earlier in (("alone", ()), ("added", (recorded,))):
         limits, workspace = MotionLimits.of(ROBOT, 4.0), Workspace(ROBOT)
-        job = excite("fourier", ROBOT, limits, workspace, tmp_path / name, recorded=before, starts=1, **RATED)
+        job = excite(
+            "fourier", ROBOT, limits, workspace, tmp_path / name, recorded=earlier, starts=1, **CONDITION_SEARCH
+        )
         motion = job.design.plan.trajectory.sample(100.0)
-        together = np.vstack([seen, rows(motion.position, motion.velocity, motion.acceleration)])
-        found[name] = (*rated(together), job)
-    (alone, alone_errors, _), (added, added_errors, job) = found["alone"], found["added"]
+        all_rows = np.vstack([recorded_rows, stack_regressor(motion.position, motion.velocity, motion.acceleration)])
+        results[name] = (*evaluate_regressor(all_rows), job)
+    (alone, alone_errors, _), (added, added_errors, job) = results["alone"], results["added"]
     assert added < 0.7 * alone
     assert np.exp(np.mean(np.log(added_errors / alone_errors))) < 1
     assert job.design.plan.condition_number == pytest.approx(added, rel=0.05)
@@ -97,25 +99,26 @@ def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     assert "warning: run_0, joint 'joint_3': it rests" in summary
 
 
-def test_an_interrupt_takes_the_best_motion_so_far():
-    excitation = FourierExcitation(ROBOT, LIMITS, **(QUICK | {"design_time": 60.0}))
-    begun, told = time.monotonic(), []
+def test_interrupt_returns_the_best_motion_so_far():
+    excitation = FourierExcitation(ROBOT, LIMITS, **(QUICK_SEARCH | {"design_time": 60.0}))
+    start = time.monotonic()
+    values = []
     before = signal.getsignal(signal.SIGINT)
-    with search_progress() as tell:
+    with search_progress() as report:
 
-        def interrupted(part, best):
-            told.append(best.value)
+        def report_and_interrupt(fraction, best):
+            values.append(best.value)
             signal.raise_signal(signal.SIGINT)
-            tell(part, best)
+            report(fraction, best)
 
-        plan = excitation.plan(interrupted)
-    assert time.monotonic() - begun < 30
-    assert plan.value <= told[0]
+        plan = excitation.plan(report_and_interrupt)
+    assert time.monotonic() - start < 30
+    assert plan.value <= values[0]
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_second_interrupt_ends_the_program():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one of several test processes ignores it
+def test_second_interrupt_ends_the_program():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a parallel test process may ignore it
     try:
         with search_progress():
             signal.raise_signal(signal.SIGINT)
@@ -125,17 +128,17 @@ def test_a_second_interrupt_ends_the_program():
         signal.signal(signal.SIGINT, before)
 
 
-def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
+def test_arm_without_masses_is_designed_without_torque_check(tmp_path):
     robot = RobotModel.from_urdf(re.sub("<inertial>.*?</inertial>", "", planar_arm.urdf()))
-    job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK)
+    job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK_SEARCH)
     assert "not checked: No torque is predicted: the URDF has no masses." in job.screen().full()
     assert "torque" not in job.design.use.fractions
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["static_rotation", "poses"])
-def test_every_kind_of_motion_keeps_to_torque_limits(kind, tmp_path):
-    """Stretched out, the arm would need 9.81 · (1.4 + 0.3) N m at joint 2."""
+def test_other_motions_keep_torque_limits(kind, tmp_path):
+    """The stretched arm would need 9.81 · (1.4 + 0.3) N m at joint 2."""
     limits = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 10, 30])
     job = excite(kind, ROBOT, limits, Workspace(ROBOT), tmp_path)
     position, velocity, acceleration = job.design.plan.trajectory.at(np.arange(0.0, job.design.plan.duration, 0.01))
@@ -145,7 +148,7 @@ def test_every_kind_of_motion_keeps_to_torque_limits(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["static_rotation", "poses"])
-def test_other_motions_are_judged_by_what_they_are_for(kind, tmp_path):
+def test_other_motions_are_judged_for_gravity(kind, tmp_path):
     settings = {} if kind == "static_rotation" else {"count": 6}
     job = excite(kind, ROBOT, LIMITS, Workspace(ROBOT), tmp_path, **settings)
     assert job.design.target == "gravity"
@@ -153,7 +156,7 @@ def test_other_motions_are_judged_by_what_they_are_for(kind, tmp_path):
     assert "Search" not in job.files[3].read_text()
 
 
-def test_the_table_has_even_samples_where_a_rate_is_given(tmp_path):
+def test_table_has_even_samples_at_a_given_rate(tmp_path):
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 8.0)
     excite("payload", robot, limits, Workspace(robot), tmp_path, rate=100.0)
@@ -163,11 +166,11 @@ def test_the_table_has_even_samples_where_a_rate_is_given(tmp_path):
     np.testing.assert_allclose(np.diff(time), 0.01, atol=1e-6)
 
 
-def test_refusals(tmp_path, monkeypatch):
+def test_unwritable_folder_and_wrong_motion_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(FourierExcitation, "plan", lambda self, progress: pytest.fail("it searches"))
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(DynidError, match=f"{file}.*choose a writable folder"):
-        excite("fourier", ROBOT, LIMITS, Workspace(ROBOT), file, **QUICK)
+        excite("fourier", ROBOT, LIMITS, Workspace(ROBOT), file, **QUICK_SEARCH)
     with pytest.raises(TrajectoryError, match="only a fourier motion adds to what is recorded, not poses"):
-        excite("poses", ROBOT, LIMITS, Workspace(ROBOT), tmp_path, recorded=[known.record(ROBOT, TRUTH)])
+        excite("poses", ROBOT, LIMITS, Workspace(ROBOT), tmp_path, recorded=[link_experiment.record(ROBOT, TRUTH)])

@@ -1,8 +1,8 @@
-"""From recordings to files: flexible joints, against table I of Lightcap and Banks 2007 made uneven."""
+"""Test the flexible-joint job against table I of Lightcap and Banks (2007)."""
 
 from dataclasses import replace
 
-import flexible_experiments as fe
+import flexible_experiments
 import flexible_joint_files as files
 import numpy as np
 import pa10
@@ -30,7 +30,8 @@ TOLERANCES = {
 }
 
 
-def truth():
+def true_parameters():
+    """Return the true parameters of joint 2."""
     return dict(zip(TERMS, (getattr(TRUTH, term.removeprefix("link_")) for term in TERMS), strict=True))
 
 
@@ -47,38 +48,40 @@ def fixture_job(tmp_path_factory):
     return identify(recordings, tmp_path_factory.mktemp("out"), validate=[unseen], repeats=True)
 
 
-def test_the_file_holds_the_truth(job):
-    found = load_identified(job.identified)["flexible_joints"]
-    assert list(found) == ["joint_2"]
-    for term, value in truth().items():
-        assert found["joint_2"][term] == pytest.approx(value, rel=TOLERANCES[term])
-        assert found["joint_2"]["decided"][term]
+def test_file_contains_the_true_parameters(job):
+    joints = load_identified(job.identified)["flexible_joints"]
+    assert list(joints) == ["joint_2"]
+    for term, value in true_parameters().items():
+        assert joints["joint_2"][term] == pytest.approx(value, rel=TOLERANCES[term])
+        assert joints["joint_2"]["decided"][term]
 
 
-def test_it_predicts_motion_without_links(job):
+def test_recording_without_links_is_predicted(job):
     (validation,) = load_identified(job.identified)["validation"]
     assert validation["recording"] == "run_2"
     assert validation["r2"]["joint_2"] > 0.999
 
 
-def test_repeats_are_of_each_recording_alone(job):
-    found = {entry["parameter"]: entry for entry in load_identified(job.identified)["repeats"]}
+def test_repeats_fit_each_recording_alone(job):
+    entries = {entry["parameter"]: entry for entry in load_identified(job.identified)["repeats"]}
     identification = FlexibleJointIdentification(ROBOT)
     repeats = identification.repeat(*(files.with_encoders(k) for k in (0, 1)), links=[None, None])
-    alone = [result.term("stiffness").values[0] for result in repeats]
-    assert len(alone) == 2
-    assert found["stiffness joint_2"]["mean"] == pytest.approx(np.mean(alone))
-    assert found["stiffness joint_2"]["variation"] == pytest.approx(np.std(alone, ddof=1) / np.mean(alone))
-    assert found["stiffness joint_2"]["variation"] < 0.02
+    stiffness = [result.term("stiffness").values[0] for result in repeats]
+    assert len(stiffness) == 2
+    assert entries["stiffness joint_2"]["mean"] == pytest.approx(np.mean(stiffness))
+    assert entries["stiffness joint_2"]["variation"] == pytest.approx(np.std(stiffness, ddof=1) / np.mean(stiffness))
+    assert entries["stiffness joint_2"]["variation"] < 0.02
     assert [name for name, _, _ in repeated(repeats)] == list(job.result.names)
 
 
-def test_links_that_a_camera_saw(tmp_path):
+def test_links_are_measured_by_a_camera(tmp_path):
     job = identify([files.filmed()], tmp_path, mocap=True, markers={"/markers": ROBOT.link_names[0]})
-    found = load_identified(job.identified)
-    assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
-    assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET, abs=3e-4)
-    assert any("outliers" in remark or "no marker determines" in remark for remark in found["remarks"])
+    document = load_identified(job.identified)
+    assert document["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
+    assert document["flexible_recordings"][0]["clock_offset"] == pytest.approx(
+        flexible_experiments.CLOCK_OFFSET, abs=3e-4
+    )
+    assert any("outliers" in remark or "no marker determines" in remark for remark in document["remarks"])
     text = Page(job.report.read_text()).text
     assert "Motion capture" in text
     assert "/markers[3]" in text
@@ -86,15 +89,15 @@ def test_links_that_a_camera_saw(tmp_path):
 
 @pytest.fixture(name="stiffening", scope="module")
 def fixture_stiffening():
-    """Joint 2 with a spring that stiffens by half at 1°."""
+    """Simulate joint 2 with a spring that is 1.5 times stiffer at 1°; return recording and growth in 1/rad²."""
     growth = 0.5 / np.deg2rad(1.0) ** 2
-    series, _ = fe.single_joint_motion(2)
+    series, _ = flexible_experiments.single_joint_motion(2)
 
     def spring(deflection):
         return TRUTH.stiffness * (deflection + growth * deflection**3)
 
     links = integrate(eq_10(TRUTH, series, SMOOTHING, spring), [0.3, 0.0], series.period, 2000)
-    time = np.arange(1000) / fe.RATE
+    time = np.arange(1000) / flexible_experiments.RATE
     motor, velocity, acceleration = series.at(time)
     link = links.at(time, True)
     torque = spring(motor - link) + TRUTH.motor_inertia * acceleration + TRUTH.motor_viscous * velocity
@@ -104,7 +107,7 @@ def fixture_stiffening():
     return replace(recording, link_position=link + noise[2]), growth
 
 
-def test_a_spring_that_stiffens_is_found_out(stiffening, tmp_path):
+def test_cubic_spring_is_selected(stiffening, tmp_path):
     recording, growth = stiffening
     job = identify([recording], tmp_path, spring="auto")
     entry = load_identified(job.identified)["flexible_joints"]["joint_2"]
@@ -114,7 +117,7 @@ def test_a_spring_that_stiffens_is_found_out(stiffening, tmp_path):
     assert any("joint_2: spring cubic: torque of parts left out is off by" in r for r in job.result.remarks)
 
 
-def test_bad_input_is_refused(tmp_path):
+def test_invalid_recordings_are_refused(tmp_path):
     recording = files.with_encoders()
     with pytest.raises(IdentificationError, match="only one recording"):
         identify([recording], tmp_path, repeats=True)
@@ -125,8 +128,7 @@ def test_bad_input_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_law_that_linear_springs_cannot_stand_for_is_tried(monkeypatch):
-    """Where springs stiffen much, a fit of linear ones explains nothing."""
+def test_spring_law_is_tried_after_a_failed_linear_fit(monkeypatch):
     tried = []
 
     def fit(self, *recordings, links):

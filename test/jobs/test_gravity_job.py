@@ -1,4 +1,4 @@
-"""From recordings to files."""
+"""Test the gravity job and the gravity act of the demo."""
 
 from dataclasses import replace
 
@@ -18,8 +18,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm
 
 
-def assert_gravity_is_found(job, true):
-    """To a hundredth of the largest torque of each joint."""
+def assert_gravity_torque(job, true):
+    """Assert the identified gravity torque to 1 % of the largest torque of each joint."""
     model = GravityModel(demo_robot())
     poses = np.random.default_rng(3).uniform(-2, 2, (50, 6))
     torque = true.gravity_torque(poses)
@@ -29,19 +29,15 @@ def assert_gravity_is_found(job, true):
 
 def test_effort_without_gravity_is_refused(tmp_path):
     recording = planned_recording()
-    compensated = recording.torque - demo_robot().gravity_torque(recording.position)
+    torque = recording.torque - demo_robot().gravity_torque(recording.position)
+    compensated = replace(recording, torque=torque)
     with pytest.raises(RecordingError, match="gravity_compensated"):
-        run(
-            "gravity",
-            GravityIdentification(demo_robot()),
-            {"recordings": [_with_torque(recording, compensated)]},
-            tmp_path,
-        )
+        run("gravity", GravityIdentification(demo_robot()), {"recordings": [compensated]}, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_path):
+def test_act_passes_if_the_arm_floats_and_fails_if_it_falls(tmp_path):
     path = tmp_path / "run.npz"
     demo_recording().write_npz(path)
     recording = type(demo_recording()).read(path)
@@ -51,7 +47,7 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     still = np.tile(start, (50, 1))
     falling = still + np.outer(time, [0, 0.2, 0.1, 0, 0, 0])
     truth = SimulatedArm(demo_robot()).truth
-    assert_gravity_is_found(job, truth)
+    assert_gravity_torque(job, truth)
     act = judge_gravity(demo_robot(), truth, tmp_path, DropTest(time, falling, still + 1e-4))
     assert act.passed, act.sentences
     assert len(act.comparisons) == 10
@@ -60,12 +56,8 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     assert not judge_gravity(demo_robot(), truth, tmp_path, DropTest(time, falling, falling)).passed
 
 
-def _with_torque(recording, torque):
-    return type(recording)(recording.joint_names, recording.time, recording.position, recording.velocity, torque)
-
-
-def test_a_motion_without_dwells_is_told_what_would_do(tmp_path):
-    """Slow but never at rest, as a motion for links: static samples there are none, slow ones there are."""
+def test_motion_without_dwells_suggests_slow_samples(tmp_path):
+    """The motion is slow but never at rest, so it has slow samples but no static ones."""
     robot, time = demo_robot(), np.arange(0.0, 40.0, 0.01)
     phase = np.linspace(0.0, np.pi, 6)
     position = 0.5 * np.sin(0.3 * time[:, None] + phase)

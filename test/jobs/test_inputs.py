@@ -1,6 +1,6 @@
-"""Values per joint, as they are written on a command line."""
+"""Test inputs of the command line: values per joint, motor gains, checks, and parameter files."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ NAMES = ("base", "elbow", "a=b")
         ("a=b = -1,base=2", [2, np.nan, -1]),
     ],
 )
-def test_values(text, values):
+def test_joint_values_by_order_or_name(text, values):
     np.testing.assert_array_equal(joint_values(text, NAMES, "--x"), values)
 
 
@@ -38,35 +38,35 @@ def test_values(text, values):
         ("base=", "--x: '' is not a number"),
     ],
 )
-def test_refusals(text, words):
+def test_invalid_joint_values_are_refused(text, words):
     with pytest.raises(TrajectoryError, match=words):
         joint_values(text, NAMES, "--x")
 
 
-@pytest.mark.parametrize("words", ["2 3", "2,3", "2, 3", "elbow=3,shoulder=2", "2 3,"])
-def test_motor_gains_take_commas_blanks_and_names(words, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "gains"),
+    [
+        ("2 3", [2.0, 3.0]),
+        ("2,3", [2.0, 3.0]),
+        ("2, 3", [2.0, 3.0]),
+        ("elbow=3,shoulder=2", [2.0, 3.0]),
+        ("2 3,", [2.0, 3.0]),
+        ("-1", [-1.0, -1.0]),
+    ],
+)
+def test_motor_gains_accept_commas_blanks_names_and_one_value(text, gains, tmp_path):
     recording = Recording(("shoulder", "elbow"), [0.0, 0.1], np.zeros((2, 2)), np.zeros((2, 2)), np.ones((2, 2)))
     recording.write_csv(tmp_path / "run.csv")
     parser = ArgumentParser()
     add_reading(parser)
     add_effort(parser)
-    options = parser.parse_args(["--effort-convention", "motor_current", "--motor-gains", *words.split(" ")])
+    options = parser.parse_args(["--effort-convention", "motor_current", "--motor-gains", *text.split(" ")])
     (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
-    np.testing.assert_array_equal(read.torque, [[2.0, 3.0], [2.0, 3.0]])
-
-
-def test_one_motor_gain_is_that_of_all_joints(tmp_path):
-    recording = Recording(("shoulder", "elbow"), [0.0, 0.1], np.zeros((2, 2)), np.zeros((2, 2)), np.ones((2, 2)))
-    recording.write_csv(tmp_path / "run.csv")
-    options = Namespace(
-        effort_convention="motor_current", motor_gains=["-1"], joint_states_topic=None, torque_topic=None
-    )
-    (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
-    assert (read.torque == -1.0).all()
+    np.testing.assert_array_equal(read.torque, [gains, gains])
 
 
 @pytest.mark.parametrize("torque", [True, False])
-def test_noise_of_stamps_is_an_error_only_where_motion_is_needed(torque):
+def test_stamp_noise_is_an_error_only_if_motion_is_needed(torque):
     rng = np.random.default_rng(0)
     time = np.cumsum(rng.uniform(0.002, 0.006, 4000))
     q = np.sin(np.outer(time, [0.9, 1.3, 1.7])) + rng.normal(0, 1e-5, (4000, 3))
@@ -78,7 +78,7 @@ def test_noise_of_stamps_is_an_error_only_where_motion_is_needed(torque):
         checked([recording], None, motion=True, torque=torque)
 
 
-def test_answers_are_added_to_those_of_other_commands(tmp_path):
+def test_parameter_file_is_updated(tmp_path):
     path = tmp_path / "arm.yaml"
     update_parameter_file(path, {"tip_link": "tool0", "acceleration_limits": np.array([2.0, np.nan]), "group": None})
     update_parameter_file(path, {"effort_convention": "torque", "tip_link": "flange"})
@@ -87,7 +87,7 @@ def test_answers_are_added_to_those_of_other_commands(tmp_path):
     assert values == {"tip_link": "flange", "effort_convention": "torque"}
 
 
-def test_other_sections_stay_and_comments_are_not_lost(tmp_path):
+def test_other_sections_are_kept_and_comments_refused(tmp_path):
     path = tmp_path / "arm.yaml"
     path.write_text("/**/excitation:\n  ros__parameters: {speed_fraction: 0.05}\n")
     update_parameter_file(path, {"tip_link": "tool0"})
@@ -98,7 +98,7 @@ def test_other_sections_stay_and_comments_are_not_lost(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "a: 1", "/**: {ros__parameters: 3}", "{", "x: !!python/name:os.system {}"])
-def test_a_file_that_holds_no_parameters_is_refused(text, tmp_path):
+def test_file_without_parameters_is_refused(text, tmp_path):
     path = tmp_path / "arm.yaml"
     path.write_text(text)
     with pytest.raises(DynidError, match=r"arm\.yaml"):

@@ -1,8 +1,8 @@
-"""From recordings to files: links."""
+"""Test the link job: files, validation, warnings, refusals and repeated motion."""
 
 from dataclasses import replace
 
-import link_experiment as known
+import link_experiment
 import numpy as np
 import pytest
 from pinocchio_arm import PinocchioArm
@@ -15,14 +15,18 @@ from dynid_ros.jobs.prediction import predict
 from dynid_ros.jobs.run import run
 from dynid_ros.model import RobotModel
 
-ROBOT, _ = known.build_planar()
+ROBOT, _ = link_experiment.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
-FITTED, UNSEEN = known.record(ROBOT, TRUTH), known.record(ROBOT, TRUTH, seed=1)
-QUICK = {"friction": known.FRICTION, "prior_weight": 1.0}
+FITTED, HELD_OUT = link_experiment.record(ROBOT, TRUTH), link_experiment.record(ROBOT, TRUTH, seed=1)
+QUICK_FIT = {"friction": link_experiment.FRICTION, "prior_weight": 1.0}
 
 
-def test_files_and_summary_and_the_urdf_has_the_true_torque_in_pinocchio(tmp_path, capfd):
-    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [FITTED], "validate": [UNSEEN]}, tmp_path)
+def identify(recordings, folder):
+    return run("links", LinkIdentification(ROBOT, **QUICK_FIT), recordings, folder)
+
+
+def test_urdf_has_the_true_torque_in_pinocchio(tmp_path, capfd):
+    job = identify({"recordings": [FITTED], "validate": [HELD_OUT]}, tmp_path)
     document = load_identified(job.identified)
     assert document["validation"][0]["recording"] == "run_1"
     assert min(document["validation"][0]["r2"].values()) > 0.99
@@ -35,76 +39,68 @@ def test_files_and_summary_and_the_urdf_has_the_true_torque_in_pinocchio(tmp_pat
     assert capfd.readouterr().err == ""
     arm = PinocchioArm(job.files["urdf"].read_text(), ROBOT.joint_names, ROBOT.gravity)
     q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, 100, 3))
-    found = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    identified = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
     true, nominal = (ROBOT.inverse_dynamics(q, qd, qdd, parameters) for parameters in (TRUTH, None))
-    error, before = (np.sqrt(np.mean((torque - true) ** 2, axis=0)) for torque in (found, nominal))
+    error, before = (np.sqrt(np.mean((torque - true) ** 2, axis=0)) for torque in (identified, nominal))
     assert np.all(error < 0.1 * before)
 
 
-def test_without_a_urdf_there_is_none_and_none_of_an_earlier_run(tmp_path):
+def test_robot_without_urdf_gives_no_identified_urdf(tmp_path):
     (tmp_path / "identified.urdf").write_text("of an earlier run")
     robot = RobotModel(ROBOT.chain, ROBOT.parameters, ROBOT.gravity)
-    job = run("links", LinkIdentification(robot, **QUICK), {"recordings": [FITTED]}, tmp_path)
+    job = run("links", LinkIdentification(robot, **QUICK_FIT), {"recordings": [FITTED]}, tmp_path)
     assert "urdf" not in job.files
     assert not (tmp_path / "identified.urdf").exists()
     assert "no URDF: " in job.summary()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["identified.yaml", "report.html"]
 
 
-def test_links_that_cannot_exist_give_no_urdf(tmp_path):
-    identification = LinkIdentification(ROBOT, friction=known.FRICTION, estimator="weighted")
+def test_impossible_links_give_no_urdf(tmp_path):
+    identification = LinkIdentification(ROBOT, friction=link_experiment.FRICTION, estimator="weighted")
     impossible = TRUTH.copy()
     impossible[[19, 29]] = -0.5
-    job = run("links", identification, {"recordings": [known.record(ROBOT, impossible)]}, tmp_path)
+    job = run("links", identification, {"recordings": [link_experiment.record(ROBOT, impossible)]}, tmp_path)
     assert "urdf" not in job.files
     assert "use the estimator 'consistent'" in job.summary()
     assert job.identified.exists()
 
 
 @pytest.mark.parametrize("faulty", [0, 1])
-def test_faults_stop_the_job_before_anything_is_fitted(faulty, tmp_path, monkeypatch):
+def test_faulty_recording_stops_the_job_before_the_fit(faulty, tmp_path, monkeypatch):
     monkeypatch.setattr(LinkIdentification, "fit", lambda self, *recordings: pytest.fail("it fits"))
-    recordings = [FITTED, UNSEEN]
+    recordings = [FITTED, HELD_OUT]
     recordings[faulty] = replace(recordings[faulty], torque=np.full_like(FITTED.torque, np.nan))
     with pytest.raises(RecordingError, match=f"run_{faulty}: no torque was recorded"):
-        run(
-            "links",
-            LinkIdentification(ROBOT, **QUICK),
-            {"recordings": recordings[:1], "validate": recordings[1:]},
-            tmp_path,
-        )
+        identify({"recordings": recordings[:1], "validate": recordings[1:]}, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_fitted_is_no_validation(tmp_path):
+def test_fitted_recording_is_refused_for_validation(tmp_path):
     with pytest.raises(RecordingError, match="run_0: it is to be fitted and to be validated on"):
-        run(
-            "links",
-            LinkIdentification(ROBOT, **QUICK),
-            {"recordings": [FITTED], "validate": [UNSEEN, replace(FITTED)]},
-            tmp_path,
-        )
+        identify({"recordings": [FITTED], "validate": [HELD_OUT, replace(FITTED)]}, tmp_path)
 
 
 def test_warnings_are_in_summary_and_document(tmp_path):
     torque = FITTED.torque.copy()
     torque[100:120, 1] = np.nan
-    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [replace(FITTED, torque=torque)]}, tmp_path)
+    job = identify({"recordings": [replace(FITTED, torque=torque)]}, tmp_path)
     assert "warning: run_0, joint 'joint_2': its torque is NaN in 20 of 1000 samples" in job.summary()
     assert "NaN in 20 of 1000" in job.document()["warnings"][0]
 
 
-def test_repeated_motion_gives_the_floor_in_file_screen_and_validation(tmp_path):
-    again = known.record(ROBOT, TRUTH, noise_seed=5)
-    again = replace(again, position=again.position + 1e-6, time=again.time + 0.7, source="again")
-    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [FITTED], "validate": [again]}, tmp_path)
+def test_repeated_motion_gives_the_repeatability(tmp_path):
+    repetition = link_experiment.record(ROBOT, TRUTH, noise_seed=5)
+    repetition = replace(
+        repetition, position=repetition.position + 1e-6, time=repetition.time + 0.7, source="repetition"
+    )
+    job = identify({"recordings": [FITTED], "validate": [repetition]}, tmp_path)
     section = load_identified(job.identified)["repeatability"]
     assert section["ratio"] == pytest.approx(1.0, abs=0.3)
     assert section["ratio_interval"][0] < 1.0 < section["ratio_interval"][1]
     assert "times the floor of one run" in job.screen().text()
     assert "× floor" in job.screen().text()
     channels = ("position", "velocity", "torque")
-    joined = {name: np.concatenate([getattr(FITTED, name), getattr(again, name)]) for name in channels}
+    joined = {name: np.concatenate([getattr(FITTED, name), getattr(repetition, name)]) for name in channels}
     whole = replace(FITTED, time=np.concatenate([FITTED.time, 10 + FITTED.time]), **joined)
     predicted = predict(job.identified, ROBOT, whole, tmp_path / "predicted.csv")
     assert predicted.document()["repeatability"]["seconds"] > 5

@@ -1,10 +1,10 @@
-"""From recordings to files: what an arm carries."""
+"""Test the load job: files, driver settings, validation and refusals."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import weighed_loads as known
+import weighed_loads
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
@@ -14,12 +14,12 @@ from dynid_ros.jobs.load import LoadRun, LoadSettings
 from dynid_ros.jobs.run import run
 from dynid_ros.model.friction import JointFriction
 
-EXPERIMENT = known.experiment()
+EXPERIMENT = weighed_loads.experiment()
 ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
 
 
 def weigh(folder, recordings=(EXPERIMENT.loaded,), **settings):
-    estimator = LoadRun(ROBOT, LoadSettings(**settings), model=known.arm().save(folder / "model.yaml"))
+    estimator = LoadRun(ROBOT, LoadSettings(**settings), model=weighed_loads.arm().save(folder / "model.yaml"))
     try:
         return run("load", estimator, {"recordings": recordings}, folder / "out")
     finally:
@@ -33,13 +33,13 @@ def fixture_job(tmp_path_factory):
 
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
-    """Its pictures take their time."""
+    """Skip the report, whose plots take long."""
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
 
-def test_the_file_holds_the_arm_and_the_load(job):
+def test_file_contains_arm_and_load(job):
     document = load_identified(job.identified)
-    assert document["links"] == known.arm().document()["links"]
+    assert document["links"] == weighed_loads.arm().document()["links"]
     load = document["load"]
     assert load["frame"] == "tool"
     low, high = load["interval"]["mass"]
@@ -60,7 +60,7 @@ def test_summary_names_all_files(job):
 
 
 @pytest.mark.slow
-def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkeypatch, no_report):
+def test_arm_is_identified_from_unloaded_recordings(tmp_path, monkeypatch, no_report):
     quick = {"friction": JointFriction(offset=True), "prior_weight": 1.0}
     monkeypatch.setattr(
         "dynid_ros.jobs.load.LinkIdentification",
@@ -73,28 +73,28 @@ def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkey
     assert load_identified(job.identified)["source"]["recordings"] == ["unloaded"]
 
 
-def test_nothing_carried_leaves_no_settings_not_even_those_of_before(tmp_path, no_report):
+def test_no_load_removes_earlier_driver_settings(tmp_path, no_report):
     (tmp_path / "out" / "drivers").mkdir(parents=True)
-    (tmp_path / "out" / "drivers" / "ur.script").write_text("of before")
-    job = weigh(tmp_path, [replace(known.experiment(1).unloaded, source="empty")])
+    (tmp_path / "out" / "drivers" / "ur.script").write_text("of an earlier run")
+    job = weigh(tmp_path, [replace(weighed_loads.experiment(1).unloaded, source="empty")])
     assert not job.result.is_loaded
     assert not list((tmp_path / "out" / "drivers").iterdir())
     assert "warning: no settings for drivers: no load is shown" in job.summary()
     assert load_identified(job.identified)["load"]["mass"] == 0.0
 
 
-def test_faults_of_a_recording_stop_it(tmp_path):
+def test_faulty_recording_is_refused(tmp_path):
     with pytest.raises(RecordingError, match="at rest"):
-        weigh(tmp_path, [known.resting().slice(slice(0, 50))])
+        weigh(tmp_path, [weighed_loads.resting().slice(slice(0, 50))])
 
 
-def test_a_recording_that_was_not_fitted_is_predicted(tmp_path, no_report):
-    estimator = LoadRun(ROBOT, LoadSettings(), model=known.arm().save(tmp_path / "model.yaml"))
-    unseen = replace(known.at_work(5.0), source="unseen")
-    recordings = {"recordings": [EXPERIMENT.loaded], "validate": [unseen]}
+def test_held_out_recording_is_predicted(tmp_path, no_report):
+    estimator = LoadRun(ROBOT, LoadSettings(), model=weighed_loads.arm().save(tmp_path / "model.yaml"))
+    held_out = replace(weighed_loads.at_work(5.0), source="held_out")
+    recordings = {"recordings": [EXPERIMENT.loaded], "validate": [held_out]}
     job = run("load", estimator, recordings, tmp_path / "out")
     (validation,) = job.validations
-    assert validation.recording == "unseen"
+    assert validation.recording == "held_out"
     assert np.linalg.norm(validation.rms) < 0.2 * np.linalg.norm(validation.rms / validation.relative_rms)
-    assert load_identified(job.identified)["load"]["validation"][0]["recording"] == "unseen"
+    assert load_identified(job.identified)["load"]["validation"][0]["recording"] == "held_out"
     assert len(job.screen().text().splitlines()) <= 25

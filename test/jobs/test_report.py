@@ -1,4 +1,4 @@
-"""The page of an `identified.yaml`: all sections, values as in the file, and clear refusals."""
+"""Test the page of an `identified.yaml`: all sections, values of the file, and refusals."""
 
 import copy
 
@@ -27,7 +27,7 @@ ROBOT, _ = link_experiment.build_planar()
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """With links.yaml of the planar arm and the recording other.npz."""
+    """Return a folder with recordings `run.npz` and `other.npz` of the planar arm."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "arm.urdf").write_text(planar_arm.urdf())
     for seed, name in enumerate(("run", "other")):
@@ -42,39 +42,39 @@ def fixture_model(folder):
     return result.save(folder / "links.yaml", [result.validate(planar_recording(1))])
 
 
-def page(path):
-    found = Page(path.read_text(encoding="utf-8"))
-    assert_self_contained(found)
-    return found
+def read_page(path):
+    page = Page(path.read_text(encoding="utf-8"))
+    assert_self_contained(page)
+    return page
 
 
-def test_links_from_the_file_alone(folder, model, capsys):
+def test_page_of_links_needs_only_the_file(folder, model, capsys):
     code, out, err = run(capsys, "report", "--model", model, "--output", folder / "page.html")
     assert (code, out.splitlines()[-1]) == (0, f"wrote {folder / 'page.html'}"), err
-    text = page(folder / "page.html").text
-    document = load_identified(model)
-    total = sum(link["mass"] for link in document["links"].values())
+    text = read_page(folder / "page.html").text
+    build_document = load_identified(model)
+    total = sum(link["mass"] for link in build_document["links"].values())
     assert f"The 3 links of the identified model weigh {total:.1f} kg" in text
     for title in ("Gravity", "Links", "Friction", "Base parameters", "Validation"):
         assert title in text
-    assert document["base_parameters"][0]["expression"] in text
-    assert f"Condition number {document['condition_number']:.1f}" in text
+    assert build_document["base_parameters"][0]["expression"] in text
+    assert f"Condition number {build_document['condition_number']:.1f}" in text
     assert "Measured and predicted torque" not in text
 
 
-def test_with_a_recording_it_says_how_well_it_predicts(folder, model, capsys):
+def test_page_with_a_recording_shows_the_prediction(folder, model, capsys):
     inputs = ("--urdf", folder / "arm.urdf", "--recording", folder / "other.npz")
     code, _, err = run(capsys, "report", "--model", model, *inputs, "--output", folder / "page.html")
     assert code == 0, err
-    found = page(folder / "page.html")
-    assert "Measured and predicted torque" in found.text
-    assert "not used to fit" not in found.text, "the file does not know"
+    page = read_page(folder / "page.html")
+    assert "Measured and predicted torque" in page.text
+    assert "not used to fit" not in page.text, "the file does not list its recordings"
     validation = validate(link_model(load_identified(model), ROBOT), planar_recording(1))
-    assert percent(np.max(validation.relative_rms)) in found.text
+    assert percent(np.max(validation.relative_rms)) in page.text
 
 
 @unrendered()
-def test_gravity_alone_and_with_its_recording(folder, capsys):
+def test_page_of_gravity_with_and_without_its_recording(folder, capsys):
     rests = folder / "rests.npz"
     planned_recording().write_npz(rests)
     inputs = ("--urdf", URDF, "--recording", rests)
@@ -82,7 +82,7 @@ def test_gravity_alone_and_with_its_recording(folder, capsys):
     model = folder / "identified.yaml"
     original = (folder / "report.html").read_text()
     assert run(capsys, "report", "--model", model, "--output", folder / "page.html")[0] == 0
-    text = page(folder / "page.html").text
+    text = read_page(folder / "page.html").text
     assert "Gravity parameters of 5 of the 5 joints that gravity loads" in text
     value = load_identified(model)["gravity"]["joint_2"]["n_y"]
     assert value < 0
@@ -91,7 +91,7 @@ def test_gravity_alone_and_with_its_recording(folder, capsys):
     assert (folder / "again.html").read_text() == original
 
 
-def document(**content):
+def build_document(**content):
     return new_document(ROBOT, ["run.npz"], {"estimator": "x"}) | content
 
 
@@ -129,16 +129,16 @@ LOAD = {
         ),
     ],
 )
-def test_other_sections(content, words, tmp_path):
-    text = page(write_document_report(tmp_path / "page.html", document(**content))).text
+def test_page_shows_other_sections(content, words, tmp_path):
+    text = read_page(write_document_report(tmp_path / "page.html", build_document(**content))).text
     for word in words:
         assert word in text
 
 
 def test_names_are_escaped(tmp_path):
-    hostile = document(load=LOAD | {"frame": HOSTILE}, remarks=[HOSTILE])
+    hostile = build_document(load=LOAD | {"frame": HOSTILE}, remarks=[HOSTILE])
     hostile["robot"]["name"] = HOSTILE
-    assert HOSTILE in page(write_document_report(tmp_path / "page.html", hostile)).text
+    assert HOSTILE in read_page(write_document_report(tmp_path / "page.html", hostile)).text
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,16 @@ def test_names_are_escaped(tmp_path):
 )
 def test_malformed_documents_are_refused(content, tmp_path):
     with pytest.raises(IdentifiedFileError, match=r"identified.yaml"):
-        write_document_report(tmp_path / "page.html", document(**content))
+        write_document_report(tmp_path / "page.html", build_document(**content))
     assert not list(tmp_path.iterdir())
 
 
-def test_refusals(folder, model, capsys, tmp_path):
+def test_invalid_inputs_are_refused(folder, model, capsys, tmp_path):
     out = ("--output", tmp_path / "page.html")
     recording = ("--recording", folder / "other.npz")
     code, _, err = run(capsys, "report", "--model", model, *recording, *out)
     assert (code, "needs --urdf" in err) == (2, True)
-    springs = save_identified(tmp_path / "springs.yaml", document(flexible_joints=copy.deepcopy(FLEXIBLE)))
+    springs = save_identified(tmp_path / "springs.yaml", build_document(flexible_joints=copy.deepcopy(FLEXIBLE)))
     code, _, err = run(capsys, "report", "--model", springs, "--urdf", folder / "arm.urdf", *recording, *out)
     assert code == 2
     assert "it holds flexible_joints, which predicts no torque of a recording" in err

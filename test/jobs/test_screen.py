@@ -1,15 +1,15 @@
-"""A long job says on a terminal what it does, again and again, and nothing in a file."""
+"""Test the progress line of a long job on a terminal, and its absence in a file."""
 
 import io
 import time
 
 import pytest
 
-from dynid_ros.jobs import screen as own
+from dynid_ros.jobs import screen as screen_module
 
 
 class Screen(io.StringIO):
-    """What is written, on a terminal or not."""
+    """Output stream that claims to be a terminal or not."""
 
     def __init__(self, terminal):
         super().__init__()
@@ -20,32 +20,32 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_step_that_takes_long_is_drawn_again(monkeypatch, terminal):
+def test_long_step_is_redrawn_on_a_terminal(monkeypatch, terminal):
     screen = Screen(terminal)
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(own, "REDRAW_PERIOD_S", 0.01)
-    with own.progress(2) as step:
+    monkeypatch.setattr(screen_module, "REDRAW_PERIOD_S", 0.01)
+    with screen_module.progress(2) as step:
         step("fitting")
         deadline = time.monotonic() + (10.0 if terminal else 0.1)
         while screen.getvalue().count("fitting (1 of 2)") < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
         step("writing the report")
-    written = screen.getvalue()
+    output = screen.getvalue()
     if terminal:
-        assert written.count("fitting (1 of 2)") >= 5
-        assert "writing the report (2 of 2)" in written
-        assert not written.split("\r")[-1].strip(), "the line is taken away at the end"
+        assert output.count("fitting (1 of 2)") >= 5
+        assert "writing the report (2 of 2)" in output
+        assert not output.split("\r")[-1].strip(), "the line is cleared at the end"
     else:
-        assert not written
+        assert not output
 
 
 def fail_in_a_step():
-    with own.progress(1) as step:
+    with screen_module.progress(1) as step:
         step("fitting")
         raise ZeroDivisionError
 
 
-def test_an_error_ends_the_line(monkeypatch):
+def test_error_clears_the_line(monkeypatch):
     screen = Screen(True)
     monkeypatch.setattr("sys.stderr", screen)
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""From recordings to files, by the job and by the command line, and into the next identification."""
+"""Test torque sensor calibration by the job and the command, and its use in other identifications."""
 
 from dataclasses import replace
 from functools import cache
@@ -25,28 +25,28 @@ URDF = ["--urdf", str(share_path("config/demo_arm.urdf")), "--gravity", *GRAVITY
 
 
 @cache
-def experiment():
-    """Truth, and recordings without and with the mass."""
+def record_experiment():
+    """Return the truth, and recordings without and with the mass."""
     rng = np.random.default_rng(0)
     truth = bench.Truth.draw(rng, bench.aslant_robot())
     return truth, *(bench.recording(truth, rng, loaded=loaded) for loaded in (False, True))
 
 
 @cache
-def gravity_document():
-    return GravityIdentification(bench.aslant_robot()).fit(experiment()[1]).document()
+def identify_gravity():
+    return GravityIdentification(bench.aslant_robot()).fit(record_experiment()[1]).document()
 
 
 @pytest.fixture(name="files")
 def fixture_files(tmp_path):
-    _, plain, loaded = experiment()
+    _, plain, loaded = record_experiment()
     plain.write_npz(tmp_path / "plain.npz")
     loaded.write_npz(tmp_path / "loaded.npz")
     return tmp_path
 
 
-def test_job_writes_what_it_found(tmp_path):
-    truth, plain, loaded = experiment()
+def test_job_writes_file_and_report(tmp_path):
+    truth, plain, loaded = record_experiment()
     robot = bench.aslant_robot()
     job = run_job(
         "torque-sensors",
@@ -69,36 +69,36 @@ def test_job_writes_what_it_found(tmp_path):
     assert "a mass of 2.00 kg" in page.text
     assert "joint_2" in job.summary()
     assert str(job.report) in job.summary()
-    again = run_job(
+    second = run_job(
         "torque-sensors",
         TorqueSensorCalibration(robot, reference_mass=bench.MASS),
         {"recordings": [plain], "with_mass": [loaded]},
         tmp_path / "again",
     )
-    assert again.report.read_bytes() == job.report.read_bytes()
+    assert second.report.read_bytes() == job.report.read_bytes()
 
 
-def test_gravity_of_a_calibration_with_a_mass_is_known_with_all_correlations():
-    truth, plain, loaded = experiment()
+def test_calibration_with_a_mass_gives_gravity_with_covariance():
+    truth, plain, loaded = record_experiment()
     robot = bench.aslant_robot()
     result = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit(plain, loaded)
     document = result.document()
-    known, exact = KnownGravity.of_document(document, robot), KnownGravity.of_urdf(robot)
-    error = known.moments - exact.moments
-    assert error @ np.linalg.solve(known.covariance, error) < 33, "chi squared of 12 degrees of freedom: 0.1 %"
-    np.testing.assert_array_equal(known.covariance, result.gravity.covariance)
-    later = TorqueSensorCalibration(robot, gravity=known).fit(plain)
-    np.testing.assert_allclose(later.gain, truth.gain, rtol=0.02)
-    apart = KnownGravity.of_document({**document, "torque_sensor_calibration": {}}, robot)
-    np.testing.assert_allclose(apart.covariance, np.diag(np.diag(known.covariance)))
-    assert "gravity" not in later.document()
+    gravity, exact = KnownGravity.of_document(document, robot), KnownGravity.of_urdf(robot)
+    error = gravity.moments - exact.moments
+    assert error @ np.linalg.solve(gravity.covariance, error) < 33, "chi squared of 12 degrees of freedom: 0.1 %"
+    np.testing.assert_array_equal(gravity.covariance, result.gravity.covariance)
+    second = TorqueSensorCalibration(robot, gravity=gravity).fit(plain)
+    np.testing.assert_allclose(second.gain, truth.gain, rtol=0.02)
+    uncorrelated = KnownGravity.of_document({**document, "torque_sensor_calibration": {}}, robot)
+    np.testing.assert_allclose(uncorrelated.covariance, np.diag(np.diag(gravity.covariance)))
+    assert "gravity" not in second.document()
     document["torque_sensor_calibration"]["moment_covariance"][0][0] *= 2
     with pytest.raises(IdentifiedFileError, match="moment_covariance does not fit"):
         KnownGravity.of_document(document, robot)
 
 
-def test_report_of_what_is_not_decided(tmp_path):
-    _, plain, _ = experiment()
+def test_report_of_undetermined_gains(tmp_path):
+    _, plain, _ = record_experiment()
     job = run_job("torque-sensors", TorqueSensorCalibration(bench.aslant_robot()), {"recordings": [plain]}, tmp_path)
     page = Page(job.report.read_text(encoding="utf-8"))
     assert "Gains of 0 of 6 torque sensors" in page.text
@@ -111,7 +111,7 @@ def test_report_of_what_is_not_decided(tmp_path):
 
 @pytest.mark.slow
 @unrendered()
-def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys):
+def test_command_calibrates_with_and_without_mass_and_corrects(files, capsys):
     code, _, _ = run(
         capsys,
         *("identify", "torque-sensors", *URDF, "--recording", files / "plain.npz", "--reference-mass", bench.MASS),
@@ -123,10 +123,10 @@ def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys)
     errors = {}
     for name, extra in {"corrected": ["--torque-sensors", model], "raw": []}.items():
         arguments = ["identify", "gravity", *URDF, "--recording", files / "plain.npz", "--output", files / name, *extra]
-        # The raw offsets and gains pass the sanity check: it cannot know.
+        # The sanity check cannot detect raw offsets and gains.
         assert run(capsys, *arguments)[0] == 0
-        known, _ = read_gravity(files / name / "identified.yaml", robot)
-        errors[name] = np.abs(known.moments - KnownGravity.of_urdf(robot).moments).max()
+        gravity, _ = read_gravity(files / name / "identified.yaml", robot)
+        errors[name] = np.abs(gravity.moments - KnownGravity.of_urdf(robot).moments).max()
     assert errors["corrected"] < 0.2 * errors["raw"]
     code, _, _ = run(
         capsys,
@@ -135,7 +135,7 @@ def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys)
     )
     assert code == 0
     again = load_identified(files / "again" / "identified.yaml")
-    assert again["gravity"] == load_identified(model)["gravity"], "the sensors are added to the arm"
+    assert again["gravity"] == load_identified(model)["gravity"], "the file keeps the gravity of the arm"
     assert "identified.yaml" in again["torque_sensor_calibration"]["source"]["settings"]["gravity"]
     assert read_gravity(files / "again" / "identified.yaml", robot)[0].covariance.any()
     first, second = (
@@ -145,8 +145,8 @@ def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys)
 
 
 @pytest.mark.parametrize("by_mass", [True, False])
-def test_currents_give_the_motors_torque_constants(files, capsys, monkeypatch, by_mass):
-    """Within 1 % by a mass of unknown centre, or by masses that are known; one motor turns against its joint."""
+def test_motor_currents_give_torque_constants(files, capsys, monkeypatch, by_mass):
+    """The accuracy is 1 % with a mass of unknown center or with known masses; one motor runs against its joint."""
     monkeypatch.chdir(files)
     rng, robot = np.random.default_rng(21), bench.aslant_robot()
     constants = np.array([11.98, 9.84, -10.76, 4.2, 3.1, 2.4])
@@ -162,13 +162,13 @@ def test_currents_give_the_motors_torque_constants(files, capsys, monkeypatch, b
     code, out, _ = run(capsys, "identify", "torque-sensors", *URDF, *arguments)
     assert code == 0
     document = load_identified("constants/identified.yaml")
-    found = document["torque_sensor_calibration"]["motor_gains"]
-    np.testing.assert_allclose(found, constants, rtol=0.01)
+    gains = document["torque_sensor_calibration"]["motor_gains"]
+    np.testing.assert_allclose(gains, constants, rtol=0.01)
     errors = np.array([document["torque_sensors"][joint]["std"]["gain"] for joint in robot.joint_names])
-    assert np.all(np.abs(found - constants) < 4.0 * errors)
+    assert np.all(np.abs(gains - constants) < 4.0 * errors)
     assert np.all(errors < 0.01 * np.abs(constants))
     line = next(line for line in out.splitlines() if line.startswith("motor_gains: ["))
-    np.testing.assert_allclose(yaml.safe_load(line)["motor_gains"], found, rtol=1e-4)
+    np.testing.assert_allclose(yaml.safe_load(line)["motor_gains"], gains, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_currents_give_the_motors_torque_constants(files, capsys, monkeypatch, b
         (["--model", "sensors.yaml"], "no section 'gravity'"),
     ],
 )
-def test_command_says_in_one_line_what_is_wrong(files, capsys, monkeypatch, arguments, words):
+def test_command_refuses_invalid_inputs_in_one_line(files, capsys, monkeypatch, arguments, words):
     monkeypatch.chdir(files)
-    document = gravity_document()
+    document = identify_gravity()
     save_identified("sensors.yaml", {key: value for key, value in document.items() if key != "gravity"})
     save_identified("other.yaml", document | {"robot": document["robot"] | {"kinematics_sha256": "0"}})
     code, _, err = run(
@@ -201,7 +201,7 @@ def test_command_says_in_one_line_what_is_wrong(files, capsys, monkeypatch, argu
 
 
 def test_faulty_recording_is_refused(tmp_path):
-    _, plain, _ = experiment()
+    _, plain, _ = record_experiment()
     calibration = TorqueSensorCalibration(bench.aslant_robot())
     with pytest.raises(RecordingError, match="lacks joint"):
         run_job("torque-sensors", calibration, {"recordings": [plain.select(plain.joint_names[:3])]}, tmp_path)
@@ -221,8 +221,8 @@ def test_faulty_recording_is_refused(tmp_path):
         (lambda d: d["robot"].update(kinematics_sha256="0"), "another robot"),
     ],
 )
-def test_calibration_that_cannot_be_used(tmp_path, change, words):
-    truth, _, _ = experiment()
+def test_invalid_calibrations_are_refused(tmp_path, change, words):
+    truth, _, _ = record_experiment()
     robot = bench.aslant_robot()
     samples, loaded = bench.experiment(truth, np.random.default_rng(1), holds=1)
     document = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit_samples(samples, loaded).document()
@@ -231,15 +231,15 @@ def test_calibration_that_cannot_be_used(tmp_path, change, words):
         TorqueSensors.of_document(document, robot)
 
 
-def test_readings_that_were_not_fitted_are_predicted(tmp_path):
-    truth, plain, loaded = experiment()
+def test_held_out_recording_is_predicted(tmp_path):
+    truth, plain, loaded = record_experiment()
     whole = bench.recording(truth, np.random.default_rng(5), loaded=False)
-    unseen = replace(whole.slice(slice(0, 2 * whole.n_samples // 3)), source="unseen")
+    held_out = replace(whole.slice(slice(0, 2 * whole.n_samples // 3)), source="held_out")
     calibration = TorqueSensorCalibration(bench.aslant_robot(), reference_mass=bench.MASS)
-    recordings = {"recordings": [plain], "with_mass": [loaded], "validate": [unseen]}
+    recordings = {"recordings": [plain], "with_mass": [loaded], "validate": [held_out]}
     job = run_job("torque-sensors", calibration, recordings, tmp_path)
     (validation,) = job.validations
     assert np.nanmax(validation.relative_rms) < 0.1
-    assert load_identified(job.identified)["validation"][0]["recording"] == "unseen"
+    assert load_identified(job.identified)["validation"][0]["recording"] == "held_out"
     assert len(job.screen().text().splitlines()) <= 25
     assert "Validation" in job.report.read_text(encoding="utf-8")

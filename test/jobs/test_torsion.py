@@ -1,4 +1,4 @@
-"""Torsion from recordings to files without a URDF, and from the file to a recording that was not fitted."""
+"""Test torsion identification without a URDF, and validation from its file."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ FIGURES = ("torsion_rms", "residual_rms", "offset", "centred_residual_rms", "pla
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """Two recordings of different motion."""
+    """Return a folder with two recordings of different motion."""
     folder = tmp_path_factory.mktemp("torsion")
     for seed in (0, 1):
         flexible_joint(3e4, delay=0.003, ripple=2e-4, amplitude=0.3, seed=seed).write_npz(folder / f"{seed}.npz")
@@ -38,32 +38,32 @@ def validate(capsys, folder, *options, model="out/identified.yaml", recording="1
     return run(capsys, "validate", *arguments, *options)
 
 
-def test_what_was_identified_predicts_another_recording_from_the_file_alone(folder, capsys):
+def test_file_predicts_another_recording(folder, capsys):
     code, out, err = identify(capsys, folder, "--validate", folder / "1.npz", "--json")
     assert code == 0, err
-    found = json.loads(out)
-    entry = found["torsion"]["joint"]
+    document = json.loads(out)
+    entry = document["torsion"]["joint"]
     assert entry["coefficients"].keys() == entry["std"].keys() == entry["part_rms"].keys()
     assert entry["coefficients"]["torque"] == pytest.approx(1 / 3e4, rel=0.02)
     assert 0 < entry["std"]["torque"] < 0.02 / 3e4
     assert set(entry["terms"]) == set(entry["sets"][0]["terms"])
     assert entry["ripples"][0]["per_turn"] == pytest.approx(400, abs=0.5)
-    (direct,) = found["torsion_validation"]
+    (direct,) = document["torsion_validation"]
     code, out, err = validate(capsys, folder, "--json")
     assert code == 0, err
-    again = json.loads(out)
-    assert [again[name]["joint"] for name in FIGURES] == [direct[name]["joint"] for name in FIGURES]
+    validated = json.loads(out)
+    assert [validated[name]["joint"] for name in FIGURES] == [direct[name]["joint"] for name in FIGURES]
     table = np.genfromtxt(folder / "predicted.csv", delimiter=",", names=True)
     assert table.dtype.names == ("t", "joint_measured", "joint_predicted")
     error = table["joint_measured"] - table["joint_predicted"]
-    assert np.sqrt(np.mean(error**2)) == pytest.approx(again["residual_rms"]["joint"], rel=0.02)
-    assert again["residual_rms"]["joint"] < 0.05 * again["torsion_rms"]["joint"]
+    assert np.sqrt(np.mean(error**2)) == pytest.approx(validated["residual_rms"]["joint"], rel=0.02)
+    assert validated["residual_rms"]["joint"] < 0.05 * validated["torsion_rms"]["joint"]
     code, out, _ = validate(capsys, folder)
     assert code == 0
     assert "joint " in out
 
 
-def test_the_file_names_joints_and_no_kinematics(folder, capsys):
+def test_file_contains_joints_without_kinematics(folder, capsys):
     assert identify(capsys, folder)[0] == 0
     document = load_identified(folder / "out" / "identified.yaml")
     assert document["format"] == "dynid/1"
@@ -81,14 +81,14 @@ def test_the_file_names_joints_and_no_kinematics(folder, capsys):
     assert validate(capsys, folder, *urdf)[0] == 0
 
 
-def test_links_of_a_topic(folder, capsys):
+def test_link_states_come_from_a_topic(folder, capsys):
     recording = flexible_joint(3e4, seed=2)
     nanoseconds = np.round(1e9 * recording.time).astype(int) + 1_000_000_000
     messages = []
-    for i, at in enumerate(nanoseconds.tolist()):
+    for i, stamp in enumerate(nanoseconds.tolist()):
         motor = recording.position[i], recording.velocity[i], recording.torque[i]
-        messages.append(("/joint_states", at, joint_state(at, recording.joint_names, *motor)))
-        messages.append(("/links", at, joint_state(at, recording.joint_names, recording.link_position[i])))
+        messages.append(("/joint_states", stamp, joint_state(stamp, recording.joint_names, *motor)))
+        messages.append(("/links", stamp, joint_state(stamp, recording.joint_names, recording.link_position[i])))
     write_bag(folder / "bag", messages)
     assert identify(capsys, folder)[0] == 0
     code, _, err = validate(capsys, folder, "--link-states-topic", "links", recording="bag")
@@ -107,7 +107,7 @@ def test_links_of_a_topic(folder, capsys):
         (lambda entry: entry.update(ripples="none"), "ripples"),
     ],
 )
-def test_a_file_that_does_not_predict_is_refused(change, field, folder, capsys):
+def test_malformed_file_is_refused(change, field, folder, capsys):
     assert identify(capsys, folder)[0] == 0
     document = copy.deepcopy(dict(load_identified(folder / "out" / "identified.yaml")))
     change(document["torsion"]["joint"])
@@ -119,7 +119,7 @@ def test_a_file_that_does_not_predict_is_refused(change, field, folder, capsys):
     assert err.count("\n") == 1
 
 
-def test_what_else_is_refused(folder, capsys):
+def test_missing_links_and_urdf_are_refused(folder, capsys):
     assert identify(capsys, folder)[0] == 0
     recording = flexible_joint(3e4, seed=5)
     np.savez(folder / "motor.npz", joint_names=["joint"], time=recording.time, position=recording.position,
@@ -138,17 +138,17 @@ def test_what_else_is_refused(folder, capsys):
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
-def test_a_real_arm_from_the_file_as_from_the_fit(tmp_path, capsys):
+def test_file_of_a_real_arm_predicts_like_its_fit(tmp_path, capsys):
     kuka = kuka_recording(KUKA)
-    _, seen, unseen = kuka_parts(kuka)[2]
-    for name, part in (("0", seen), ("1", unseen)):
+    _, fitted, held_out = kuka_parts(kuka)[2]
+    for name, part in (("0", fitted), ("1", held_out)):
         kuka.slice(part).write_npz(tmp_path / f"{name}.npz")
     assert identify(capsys, tmp_path)[0] == 0
     models = TorsionModels.of_document(load_identified(tmp_path / "out" / "identified.yaml"))
-    result = TorsionIdentification().fit(kuka.slice(seen))
-    np.testing.assert_allclose(models.predict(kuka.slice(unseen)), result.predict(kuka.slice(unseen)), rtol=1e-12)
+    result = TorsionIdentification().fit(kuka.slice(fitted))
+    np.testing.assert_allclose(models.predict(kuka.slice(held_out)), result.predict(kuka.slice(held_out)), rtol=1e-12)
     code, out, err = validate(capsys, tmp_path, "--json")
     assert code == 0, err
-    found = json.loads(out)["centred_residual_rms"]
-    assert max(found[f"axis_{i}"] for i in (1, 2, 3)) < np.deg2rad(5.3e-3)
-    assert found["axis_4"] is None
+    rms = json.loads(out)["centred_residual_rms"]
+    assert max(rms[f"axis_{i}"] for i in (1, 2, 3)) < np.deg2rad(5.3e-3)
+    assert rms["axis_4"] is None

@@ -1,4 +1,4 @@
-"""A launch test that cannot be imported, or skips itself, does so alone; launch_testing would end the collection."""
+"""Collect each launch test separately, because launch_testing ends the collection at a skipped module."""
 
 import pytest
 from collected_module import CollectedModule

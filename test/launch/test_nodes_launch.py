@@ -1,4 +1,4 @@
-"""The launch files of the single nodes, all at once, as beside a robot: the simulator is the robot."""
+"""Test the launch files of single nodes together, with the simulator as robot."""
 
 import tempfile
 import time
@@ -11,7 +11,7 @@ pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not instal
 
 import launch_testing.asserts
 from launch_client import LaunchClient
-from launch_together import launched
+from launch_together import describe_launch
 from lifecycle_msgs.srv import GetState
 from std_srvs.srv import Trigger
 
@@ -33,7 +33,7 @@ PARAMETERS = {
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched(ARGUMENTS, PARAMETERS)
+    return describe_launch(ARGUMENTS, PARAMETERS)
 
 
 class TestNodes(LaunchClient):

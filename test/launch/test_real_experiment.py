@@ -1,7 +1,4 @@
-"""Excite, record, identify, compensate by the launch files: real ros2_control in a namespace, time of /clock.
-
-Skips where that is not installed.
-"""
+"""Test an experiment by launch files: real ros2_control in a namespace with the time of /clock."""
 
 import os
 import signal
@@ -19,9 +16,9 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from helpers.controller_stack import CALM, FORWARD, LATCHED, START, TRAJECTORY, missing_packages
+from helpers.controller_stack import FORWARD, LATCHED, NOISELESS, START, TRAJECTORY, missing_packages
 from helpers.node_threads import NodeThreads, call
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.action import ActionClient
 from rclpy.qos import qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
@@ -33,14 +30,14 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.process import own_domain
 
-EPOCH = 1000.0
-"""s, of a clock that is not the computer's."""
-TICK = 0.002
-HELD = 0.05
-"""Farthest that an arm goes which is held, rad."""
+CLOCK_START_S = 1000.0
+"""Start in s of a clock that differs from the computer's."""
+TICK_S = 0.002
+MAX_HELD_MOTION_RAD = 0.05
+"""Largest motion in rad of an arm that is held."""
 NAMES = [f"joint_{i}" for i in range(1, 7)]
 PARAMETERS = {
-    "simulator": {"start_position": START, **CALM, "torque_offset": [0.0]},
+    "simulator": {"start_position": START, **NOISELESS, "torque_offset": [0.0]},
     "excitation": {"count": 12, "dwell": 0.4, "speed_fraction": 0.8, "travel_speed_fraction": 0.8, "floor_height": 0.1}
     | {"stale_after": 2.0, "tracking_error_limit": [1.0], "effort_grace": 2.0},
     "gravity_compensation": {"scale": [1.0], "ramp_time": 0.5, "timeout": 1.0},
@@ -48,7 +45,7 @@ PARAMETERS = {
 
 
 class SimulatedTime:
-    """Publishes /clock at the pace of time."""
+    """Publisher of /clock in real time."""
 
     def __init__(self):
         self.node = rclpy.create_node("clock")
@@ -58,13 +55,13 @@ class SimulatedTime:
         self.thread.start()
 
     def _tick(self):
-        begun = time.monotonic()
+        start = time.monotonic()
         while not self.closed:
             message = Clock()
-            seconds = EPOCH + time.monotonic() - begun
+            seconds = CLOCK_START_S + time.monotonic() - start
             message.clock.sec, message.clock.nanosec = int(seconds), int(seconds % 1 * 1e9)
             self.publisher.publish(message)
-            time.sleep(TICK)
+            time.sleep(TICK_S)
 
     def close(self):
         self.closed = True
@@ -73,25 +70,25 @@ class SimulatedTime:
 
 
 class Arm:
-    """Launch files in namespace left, and who listens to what they start."""
+    """Launch files in namespace `left`, and a listener of their nodes."""
 
     def __init__(self, folder: Path, route: str, interface: str):
         self.folder, self.route, self.interface = folder, route, interface
-        self.launched, self.latest, self.stamp, self.said = {}, None, 0.0, {}
+        self.launched, self.latest, self.stamp, self.states = {}, None, 0.0, {}
         self.client = rclpy.create_node("client", namespace="left")
         self.client.create_subscription(JointState, "joint_states", self._on_state, qos_profile_sensor_data)
         for topic in ("excitation/state", "gravity_compensation/state", "recorder/bag"):
             self.client.create_subscription(
-                String, topic, lambda m, topic=topic: self.said.update({topic: m.data}), LATCHED
+                String, topic, lambda m, topic=topic: self.states.update({topic: m.data}), LATCHED
             )
         self.threads = NodeThreads(self.client)
-        given = PARAMETERS | {
+        parameters = PARAMETERS | {
             "recorder": {"output_folder": str(folder / "bags")},
             "gravity_identification": {"effort_convention": "torque", "output": str(folder)},
         }
-        given["excitation"] = given["excitation"] | {"command_interface": interface}
+        parameters["excitation"] = parameters["excitation"] | {"command_interface": interface}
         self.params_file = folder / "params.yaml"
-        self.params_file.write_text(yaml.safe_dump({f"/**/{n}": {"ros__parameters": p} for n, p in given.items()}))
+        self.params_file.write_text(yaml.safe_dump({f"/**/{n}": {"ros__parameters": p} for n, p in parameters.items()}))
 
     def launch(self, name: str, **arguments: str):
         arguments |= {"namespace": "left", "use_sim_time": "true", "params_file": str(self.params_file)}
@@ -109,20 +106,20 @@ class Arm:
             self.latest = np.array([message.position[message.name.index(name)] for name in NAMES])
             self.stamp = message.header.stamp.sec
 
-    def ask(self, service, kind=Trigger, **request):
+    def call_service(self, service, kind=Trigger, **request):
         return call(self.client, kind, f"/left/{service}", kind.Request(**request))
 
-    def does(self, service, kind=Trigger, **request):
-        answer = self.ask(service, kind, **request)
+    def call_successfully(self, service, kind=Trigger, **request):
+        answer = self.call_service(service, kind, **request)
         assert getattr(answer, "success", True), f"{service}: {answer.message}"
         return getattr(answer, "message", "")
 
-    def says(self, node, begin, seconds=START_TIME):
-        wait(lambda: self.said.get(f"{node}/state", "").startswith(begin), seconds)
+    def wait_for_state(self, node, prefix, seconds=START_TIMEOUT_S):
+        wait(lambda: self.states.get(f"{node}/state", "").startswith(prefix), seconds)
 
     def switch(self, activate=(), deactivate=()):
         kind = import_module("controller_manager_msgs.srv").SwitchController
-        answer = self.ask(
+        answer = self.call_service(
             "controller_manager/switch_controller",
             kind,
             activate_controllers=list(activate),
@@ -131,11 +128,11 @@ class Arm:
         )
         assert answer.ok, answer.message
 
-    def goal(self, **fields):
-        """Accepted goal of another client: to stay where the arm is, for 2 s."""
+    def send_goal(self, **fields):
+        """Send a goal of another client, which keeps the arm in place for 2 s; return the accepted goal."""
         action = import_module("control_msgs.action").FollowJointTrajectory
         client = ActionClient(self.client, action, f"{TRAJECTORY}/follow_joint_trajectory")
-        wait(client.server_is_ready, START_TIME)
+        wait(client.server_is_ready, START_TIMEOUT_S)
         point = JointTrajectoryPoint(positions=self.latest.tolist(), velocities=[0.0] * len(NAMES))
         point.time_from_start.sec = 2
         trajectory = JointTrajectory(joint_names=NAMES, points=[point])
@@ -144,18 +141,18 @@ class Arm:
         assert future.result().accepted
         return future.result()
 
-    def is_running(self):
-        self.says("excitation", "running")
+    def wait_for_motion(self):
+        self.wait_for_state("excitation", "running")
         before = self.latest
-        wait(lambda: np.abs(self.latest - before).max() > 2 * HELD)
+        wait(lambda: np.abs(self.latest - before).max() > 2 * MAX_HELD_MOTION_RAD)
 
-    def rests(self):
-        def still():
+    def wait_for_rest(self):
+        def is_still():
             before = self.latest
             time.sleep(0.5)
             return np.abs(self.latest - before).max() < 1e-3
 
-        wait(still)
+        wait(is_still)
 
     def close(self):
         for process in self.launched.values():
@@ -170,92 +167,91 @@ class Arm:
 
 
 @pytest.fixture(
-    name="arm",
-    params=[("effort", "topic"), ("feedforward", "action"), ("trajectory", "auto")],
-    ids=":".join,
+    name="arm", params=[("effort", "topic"), ("feedforward", "action"), ("trajectory", "auto")], ids=":".join
 )
 def fixture_arm(request, monkeypatch, tmp_path):
     pytest.importorskip("ros2launch", reason="ros2launch is not installed")
-    if absent := missing_packages():
-        pytest.skip(f"ros2_control is not all there: not installed are {', '.join(absent)}")
-    with ExitStack() as entered:
-        monkeypatch.setenv("ROS_DOMAIN_ID", entered.enter_context(own_domain()))
+    absent = missing_packages()
+    if absent:
+        pytest.skip(f"ros2_control is incomplete: not installed are {', '.join(absent)}")
+    with ExitStack() as contexts:
+        monkeypatch.setenv("ROS_DOMAIN_ID", contexts.enter_context(own_domain()))
         rclpy.init()
-        entered.callback(rclpy.shutdown)
-        entered.enter_context(closing(SimulatedTime()))
-        arm = entered.enter_context(closing(Arm(tmp_path, *request.param)))
+        contexts.callback(rclpy.shutdown)
+        contexts.enter_context(closing(SimulatedTime()))
+        arm = contexts.enter_context(closing(Arm(tmp_path, *request.param)))
         text = share_path("config/controllers/ros2_control.yaml").read_text(encoding="utf-8")
         if arm.route == "trajectory":
             text = text.replace("command_interfaces: [position]", "command_interfaces: [position, effort]")
         (tmp_path / "controllers.yaml").write_text(text, encoding="utf-8")
         arm.launch("simulate", controller="ros2_control", controllers_file=str(tmp_path / "controllers.yaml"))
         arm.launch("identify", motion="poses", tip_link="tool", acceleration_limits="6.0")
-        wait(lambda: arm.latest is not None and "excitation/state" in arm.said, START_TIME)
+        wait(lambda: arm.latest is not None and "excitation/state" in arm.states, START_TIMEOUT_S)
         yield arm
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_arm_is_excited_recorded_identified_and_compensated(arm):
-    assert EPOCH <= arm.stamp < EPOCH + 600.0, "joint states have the time of /clock"
-    arm.does("excitation/design")
-    how = "topic" if arm.interface == "topic" else "action"
-    assert (how == "action") == arm.does("excitation/start").endswith(
+def test_arm_is_excited_recorded_identified_and_compensated(arm):
+    assert CLOCK_START_S <= arm.stamp < CLOCK_START_S + 600.0, "joint states have the time of /clock"
+    arm.call_successfully("excitation/design")
+    interface = "topic" if arm.interface == "topic" else "action"
+    assert (interface == "action") == arm.call_successfully("excitation/start").endswith(
         f"by action /left/{TRAJECTORY}/follow_joint_trajectory"
     )
-    arm.is_running()
-    arm.does("excitation/stop")
-    arm.says("excitation", "idle")
-    arm.rests()
+    arm.wait_for_motion()
+    arm.call_successfully("excitation/stop")
+    arm.wait_for_state("excitation", "idle")
+    arm.wait_for_rest()
 
-    arm.does("excitation/start")
-    arm.is_running()
-    arm.switch(deactivate=[TRAJECTORY])  # in full motion
-    arm.says("excitation", "stopped: ")
-    assert TRAJECTORY in arm.said["excitation/state"]
-    answer = arm.ask("excitation/start")
-    assert not answer.success, "nobody carries it out"
+    arm.call_successfully("excitation/start")
+    arm.wait_for_motion()
+    arm.switch(deactivate=[TRAJECTORY])  # during the motion
+    arm.wait_for_state("excitation", "stopped: ")
+    assert TRAJECTORY in arm.states["excitation/state"]
+    answer = arm.call_service("excitation/start")
+    assert not answer.success, "no controller is active"
     arm.switch(activate=[TRAJECTORY])
-    arm.rests()
+    arm.wait_for_rest()
 
-    arm.does("excitation/start")
-    arm.is_running()
-    arm.goal()  # of another client
-    if how == "action":
-        arm.says("excitation", "stopped: another client's goal took the place of ours")
+    arm.call_successfully("excitation/start")
+    arm.wait_for_motion()
+    arm.send_goal()  # a goal of another client
+    if interface == "action":
+        arm.wait_for_state("excitation", "stopped: another client's goal took the place of ours")
     else:
-        arm.says("excitation", "stopped: ")
-    time.sleep(3.0)  # until that goal has ended
-    arm.rests()
+        arm.wait_for_state("excitation", "stopped: ")
+    time.sleep(3.0)  # until this goal has ended
+    arm.wait_for_rest()
 
-    arm.does("recorder/start")
-    arm.does("excitation/start")
-    arm.says("excitation", "done")
-    arm.does("recorder/stop")
-    arm.does("gravity_identification/identify")
+    arm.call_successfully("recorder/start")
+    arm.call_successfully("excitation/start")
+    arm.wait_for_state("excitation", "done")
+    arm.call_successfully("recorder/stop")
+    arm.call_successfully("gravity_identification/identify")
 
     arm.launch("controller_stack", route=arm.route, model_file=str(arm.folder / "identified.yaml"))
     if arm.route == "feedforward":
         arm.switch(activate=[FORWARD])
-    arm.says("gravity_compensation", "disabled")
-    wait(lambda: "no joint state" not in arm.ask("gravity_compensation/enable", SetBool, data=False).message)
-    # on route trajectory too: our goals have replaced the tolerances that the other client's left behind
-    arm.does("gravity_compensation/enable", SetBool, data=True)
-    arm.says("gravity_compensation", "active")
+    arm.wait_for_state("gravity_compensation", "disabled")
+    wait(lambda: "no joint state" not in arm.call_service("gravity_compensation/enable", SetBool, data=False).message)
+    # Also on route trajectory: goals of the node have replaced the tolerances of the other client.
+    arm.call_successfully("gravity_compensation/enable", SetBool, data=True)
+    arm.wait_for_state("gravity_compensation", "active")
     if arm.route == "effort":
         arm.switch(activate=[FORWARD], deactivate=[TRAJECTORY])
     pose = arm.latest
     time.sleep(2.0)
-    assert np.abs(arm.latest - pose).max() < HELD, "it falls"
-    assert arm.said["gravity_compensation/state"] == "active"
+    assert np.abs(arm.latest - pose).max() < MAX_HELD_MOTION_RAD, "the arm falls"
+    assert arm.states["gravity_compensation/state"] == "active"
     if arm.route == "effort":
         arm.switch(activate=[TRAJECTORY], deactivate=[FORWARD])
     elif arm.route == "trajectory":
-        arm.goal()
+        arm.send_goal()
     if arm.route != "feedforward":
-        arm.says("gravity_compensation", "fault: ")
-    arm.does("gravity_compensation/enable", SetBool, data=False)
+        arm.wait_for_state("gravity_compensation", "fault: ")
+    arm.call_successfully("gravity_compensation/enable", SetBool, data=False)
     if arm.route == "trajectory":
-        answer = arm.ask("gravity_compensation/enable", SetBool, data=True)
+        answer = arm.call_service("gravity_compensation/enable", SetBool, data=True)
         assert not answer.success
         assert "goal" in answer.message

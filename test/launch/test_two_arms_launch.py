@@ -1,4 +1,4 @@
-"""Two arms by one launch file that includes those of this package, each in a namespace."""
+"""Test two arms in two namespaces, started by a launch file that includes those of this package."""
 
 import os
 import tempfile
@@ -21,12 +21,12 @@ FOLDER = tempfile.TemporaryDirectory()
 
 @pytest.mark.launch_test
 def generate_test_description():
-    os.chdir(FOLDER.name)  # the arms' folders are relative
+    os.chdir(FOLDER.name)  # the folders of the arms are relative paths
     return LaunchDescription([included_file("two_arms"), launch_testing.actions.ReadyToTest()])
 
 
 class TestTwoArms(LaunchClient):
-    def test_each_answers_in_its_namespace_and_records_into_its_folder(self):
+    def test_each_arm_uses_its_own_namespace_and_folder(self):
         for arm in ("left", "right"):
             answer = self.call(Trigger, f"/{arm}/excitation/design")
             assert answer.success, answer.message
@@ -35,10 +35,10 @@ class TestTwoArms(LaunchClient):
             assert self.call(Trigger, f"/{arm}/recorder/stop").success
             assert len(list((Path(FOLDER.name) / arm / "recordings").iterdir())) == 1
 
-    def test_nothing_is_outside(self):
+    def test_no_node_is_outside_a_namespace(self):
         self.call(Trigger, "/left/simulator/reset")
-        outside = {name for name, space in self.node.get_node_names_and_namespaces() if space == "/"}
-        assert outside & {"simulator", "excitation", "recorder", "gravity_identification"} == set()
+        global_nodes = {name for name, space in self.node.get_node_names_and_namespaces() if space == "/"}
+        assert global_nodes & {"simulator", "excitation", "recorder", "gravity_identification"} == set()
 
 
 @launch_testing.post_shutdown_test()

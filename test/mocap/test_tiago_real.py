@@ -1,4 +1,4 @@
-"""Markers on the hand of a real robot, eight joints (one slides), poses at rest."""
+"""Test the registration of markers on the hand of a real robot with eight joints, from static poses."""
 
 import numpy as np
 import pytest
@@ -24,31 +24,31 @@ def rms(values):
     return np.sqrt(np.mean(values**2))
 
 
-def test_markers_are_where_the_joints_put_them(tiago):
+def test_registration_agrees_with_the_joint_positions(tiago):
     robot, markers, motor, positions = tiago
     assert positions.shape == (22, 3, 3)
-    found = register(robot, markers, motor, positions)
-    assert rms(distances(robot, found, motor, positions)) < 5e-3
-    assert found.undecided == ()
-    assert found.deflection is None  # six numbers in a frame do not determine eight joints
-    # The rigid body that the tracker fitted: markers keep their distances on the link too.
+    registration = register(robot, markers, motor, positions)
+    assert rms(distances(robot, registration, motor, positions)) < 5e-3
+    assert registration.undecided == ()
+    assert registration.deflection is None  # the six numbers of a frame do not determine eight joints
+    # The tracker fitted a rigid body, so the distances of markers on the link agree.
     sides = np.linalg.norm(positions - np.roll(positions, 1, axis=1), axis=2)[0]
-    places = found.markers.places
+    places = registration.markers.places
     np.testing.assert_allclose(np.linalg.norm(places - np.roll(places, 1, axis=0), axis=1), sides, atol=2e-3)
 
 
-def test_poses_that_were_left_out(tiago):
+def test_registration_predicts_held_out_poses(tiago):
     robot, markers, motor, positions = tiago
     rows = np.arange(22)
-    left = []
-    for part in range(5):
-        others = rows % 5 != part
-        found = register(robot, markers, motor[others], positions[others])
-        left.append(distances(robot, found, motor[~others], positions[~others]))
-    assert rms(np.concatenate(left)) < 7e-3
+    held_out_errors = []
+    for fold in range(5):
+        is_fitted = rows % 5 != fold
+        registration = register(robot, markers, motor[is_fitted], positions[is_fitted])
+        held_out_errors.append(distances(robot, registration, motor[~is_fitted], positions[~is_fitted]))
+    assert rms(np.concatenate(held_out_errors)) < 7e-3
 
 
-def test_mirrored_and_millimetres_are_told_on_real_data(tiago):
+def test_mirrored_and_millimetre_data_are_recognized(tiago):
     robot, markers, motor, positions = tiago
     with pytest.raises(MocapError, match="millimetres"):
         register(robot, markers, motor, 1000 * positions)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from exported_urdf import assert_same_torque, other_parameters
+from exported_urdf import assert_same_torque, draw_parameters
 from gripper_arms import GRIPPERS, gripper_arm, middle_gripper
 from pinocchio_arm import PinocchioArm
 
@@ -39,7 +39,7 @@ def test_model_includes_the_gripper(name):
 @pytest.mark.parametrize("name", GRIPPERS)
 def test_exported_urdf_has_the_torque_of_its_parameters(name):
     robot = gripper_arm(name)
-    parameters = other_parameters(robot)
+    parameters = draw_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert_pinocchio_reads(urdf, robot, parameters)
     assert "of its inertia, because" not in urdf
@@ -48,7 +48,7 @@ def test_exported_urdf_has_the_torque_of_its_parameters(name):
 @pytest.mark.parametrize("name", GRIPPERS)
 def test_heavy_gripper_keeps_a_fraction_of_its_inertia(name):
     robot = gripper_arm(name)
-    parameters = 0.02 * other_parameters(robot)
+    parameters = 0.02 * draw_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert_pinocchio_reads(urdf, robot, parameters)
     assert "of its inertia, because no body would be left of the carrying link" in urdf
@@ -57,7 +57,7 @@ def test_heavy_gripper_keeps_a_fraction_of_its_inertia(name):
 
 def test_mujoco_accepts_a_gripper_with_reduced_inertia():
     robot = RobotModel.from_urdf(re.sub("<mimic.*?/>", "", middle_gripper()), "lower")
-    parameters = 0.2 * other_parameters(robot)
+    parameters = 0.2 * draw_parameters(robot)
     assert_same_torque(urdf_with_inertias(robot, parameters), robot, parameters)
 
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from exported_urdf import assert_parameters, assert_same_torque, other_parameters
+from exported_urdf import assert_parameters, assert_same_torque, draw_parameters
 from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
@@ -48,7 +48,7 @@ def test_mujoco_reads_the_exported_parameters(name):
     path, tip = ARMS.get(name, (None, None))
     path = example_urdf(path) if path else share_path("config/demo_arm.urdf")
     robot = RobotModel.from_urdf(path, tip, gravity=(1.1, -2.3, -9.4))
-    parameters = other_parameters(robot)
+    parameters = draw_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     again = RobotModel.from_urdf(urdf, tip)
     assert_parameters(again.parameters, parameters)
@@ -61,7 +61,7 @@ def test_exported_random_chains_have_the_parameters():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 8))), TIP, gravity=rng.normal(size=3) * 8)
-        parameters = other_parameters(robot, seed)
+        parameters = draw_parameters(robot, seed)
         urdf = urdf_with_inertias(robot, parameters)
         assert_parameters(RobotModel.from_urdf(urdf, TIP).parameters, parameters)
         assert_same_torque(urdf, robot, parameters)
@@ -73,7 +73,7 @@ def test_links_beyond_the_chain_keep_their_inertia(name):
     # A fixed antenna of Tiago's base has an inertia that MuJoCo refuses with or without export.
     text = re.sub(r'<inertia ixx="0.00000002371".*/>', SMALL.split("/>")[1] + "/>", example_urdf(path).read_text())
     robot = RobotModel.from_urdf(text, tip)
-    parameters = other_parameters(robot)
+    parameters = draw_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert "with their joints at zero" in urdf
     assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
@@ -83,7 +83,7 @@ def test_links_beyond_the_chain_keep_their_inertia(name):
 
 def test_export_is_idempotent():
     robot = RobotModel.from_urdf(share_path("config/demo_arm.urdf"))
-    parameters = other_parameters(robot)
+    parameters = draw_parameters(robot)
     once = urdf_with_inertias(robot, parameters)
     twice = urdf_with_inertias(RobotModel.from_urdf(once), parameters)
     assert twice == once

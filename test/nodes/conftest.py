@@ -1,4 +1,4 @@
-"""What tests of nodes share."""
+"""Provide a ROS domain, an initialized ROS 2 and closing of benches to the tests of nodes."""
 
 import gc
 from contextlib import ExitStack, closing
@@ -11,10 +11,10 @@ from dynid_ros.nodes.shared.process import own_domain
 
 @pytest.fixture
 def domain():
-    """A ROS domain of the test's own.
+    """Give the test a ROS domain of its own.
 
-    What the test before has left behind, until Python collects it, is still there for others on its domain; they were
-    seen to wait for ever for services of the same name.
+    Nodes of an earlier test exist until Python collects them. On a shared domain, tests waited without end for
+    services of these nodes.
     """
     rclpy = pytest.importorskip("rclpy")
     with own_domain() as number, pytest.MonkeyPatch.context() as patch:
@@ -22,23 +22,31 @@ def domain():
         yield
         rclpy.try_shutdown()
         gc.collect()
-        gc.freeze()  # what outlives a test is modules: the collector need not look through them after each
+        gc.freeze()  # only modules outlive a test: exclude them from collections
 
 
 @pytest.fixture
 def ros(domain):
-    """ROS 2."""
+    """Initialize ROS 2."""
     pytest.importorskip("rclpy").init()
 
 
 @pytest.fixture
 def keep(domain):
-    """Function that takes something to `close` when the test has ended, and returns it."""
+    """Return a function that registers an object to be closed after the test, and returns the object."""
     with ExitStack() as stack:
-        yield lambda made: stack.enter_context(closing(made))
+        yield lambda bench: stack.enter_context(closing(bench))
+
+
+@pytest.fixture
+def urdf_file(tmp_path):
+    """Write the URDF of the planar arm and return its path."""
+    path = tmp_path / "planar.urdf"
+    path.write_text(planar_arm.urdf())
+    return path
 
 
 @pytest.fixture
 def model_file(tmp_path):
-    """`identified.yaml` of the planar arm."""
+    """Write `identified.yaml` of the planar arm and return its path."""
     return planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())

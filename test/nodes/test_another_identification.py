@@ -1,4 +1,4 @@
-"""Another identification is an estimator, its section, its report, a line in the table of kinds and a short node."""
+"""Test that a new kind of identification needs an estimator, a section, a report, a table row and a short node."""
 
 import importlib
 import sys
@@ -8,6 +8,7 @@ import pytest
 from command_line import URDF, run
 from gravity_experiment import planned_recording
 from helpers.identification_bench import IdentificationBench
+from helpers.node_threads import assert_success
 from html_page import Page, assert_self_contained
 
 import docs.generate_parameters as generate
@@ -40,13 +41,14 @@ class BiasIdentification:
         check(self, IdentificationError)
 
     def fit(self, recordings):
-        torque = np.sort(np.concatenate([one.torque for one in recordings]), axis=0)
+        torque = np.sort(np.concatenate([recording.torque for recording in recordings]), axis=0)
         skip = int(self.trimmed * len(torque))
         kept = torque[skip : len(torque) - skip]
         settings = {"trimmed": self.trimmed, "center": self.center}
         bias = getattr(np, self.center)(kept, axis=0)
         covariance = np.diag(np.var(kept, axis=0) / len(kept))
-        return BiasResult(self.robot, bias, covariance, len(kept) - 1, [one.source for one in recordings], settings)
+        sources = [recording.source for recording in recordings]
+        return BiasResult(self.robot, bias, covariance, len(kept) - 1, sources, settings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,14 +114,14 @@ def main() -> None:
     """Run the node."""
     run(BiasIdentificationNode)
 '''
-LINE = Kind(
+TOY_KIND = Kind(
     "bias of all joints", "taking the middle", "toy.estimator:BiasIdentification", "toy.report:write_result_report"
 )
 
 
-@pytest.fixture(name="added", autouse=True)
-def fixture_added(tmp_path, monkeypatch):
-    """The toy identification, as long as a test runs; folder of the files."""
+@pytest.fixture(name="toy_folder", autouse=True)
+def fixture_toy_folder(tmp_path, monkeypatch):
+    """Add the toy identification during a test and return the folder of its files."""
     for name, text in {
         "toy/__init__.py": "",
         "toy/estimator.py": ESTIMATOR,
@@ -133,27 +135,34 @@ def fixture_added(tmp_path, monkeypatch):
     planned_recording().write_npz(tmp_path / "run.npz")
     planned_recording(1).write_npz(tmp_path / "other.npz")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(KINDS, "bias", LINE)
+    monkeypatch.setitem(KINDS, "bias", TOY_KIND)
     monkeypatch.setattr(dynid_ros.nodes, "__path__", [*dynid_ros.nodes.__path__, str(tmp_path / "nodes")])
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "toy" or "bias_identification" in name]:
         del sys.modules[name]
 
 
-def test_the_command_has_it_with_its_settings(added, capsys):
+def test_command_offers_the_new_identification_with_its_settings(toy_folder, capsys):
     assert "bias of all joints" in run(capsys, "identify", "--help")[1]
     text = run(capsys, "identify", "bias", "--help")[1]
     assert "--trimmed" in text
     assert "{mean,median}" in text
-    files = ("--recording", added / "run.npz", "--validate", added / "other.npz", "--output", added / "out")
+    files = (
+        "--recording",
+        toy_folder / "run.npz",
+        "--validate",
+        toy_folder / "other.npz",
+        "--output",
+        toy_folder / "out",
+    )
     code, out, err = run(capsys, "identify", "bias", "--urdf", URDF, *files, "--center", "median")
     assert code == 0, err
     assert "unseen torque (other) is predicted" in out
-    document = load_identified(added / "out" / "identified.yaml")
+    document = load_identified(toy_folder / "out" / "identified.yaml")
     assert set(document["bias"]) == set(document["robot"]["joints"])
     assert document["source"]["settings"] == {"trimmed": 0.0, "center": "median"}
     assert len(document["validation"]) == 1
-    page = Page((added / "out" / "report.html").read_text(encoding="utf-8"))
+    page = Page((toy_folder / "out" / "report.html").read_text(encoding="utf-8"))
     assert_self_contained(page)
     assert "The bias of 6 joints was identified." in page.text
     assert f"joint_2 {document['bias']['joint_2']:.3f}".replace("-", "−") in page.text.replace("-", "−")
@@ -161,18 +170,22 @@ def test_the_command_has_it_with_its_settings(added, capsys):
     assert (code, "trimmed is -1.0; expected a number of 0 or more" in err) == (2, True)
 
 
-def test_the_node_has_it(added, keep):
+def test_node_offers_the_new_identification(toy_folder, keep):
     make = importlib.import_module("dynid_ros.nodes.bias_identification").BiasIdentificationNode
-    given = {"robot_description": URDF, "effort_convention": "torque", "output": added / "node", "center": "median"}
-    bench = keep(IdentificationBench(make, recording=added / "run.npz", **given))
-    response = bench.identify()
-    assert response.success, response.message
-    assert bench.result()["bias"] == load_identified(added / "node" / "identified.yaml")["bias"]
+    parameters = {
+        "robot_description": URDF,
+        "effort_convention": "torque",
+        "output": toy_folder / "node",
+        "center": "median",
+    }
+    bench = keep(IdentificationBench(make, recording=toy_folder / "run.npz", **parameters))
+    assert_success(bench.identify())
+    assert bench.result()["bias"] == load_identified(toy_folder / "node" / "identified.yaml")["bias"]
     assert bench.result()["source"]["settings"]["center"] == "median"
 
 
-def test_the_documentation_has_its_parameters(added, monkeypatch):
-    config = added / "config"
+def test_documentation_lists_the_new_parameters(toy_folder, monkeypatch):
+    config = toy_folder / "config"
     config.mkdir()
     (config / "bias_identification.yaml").write_text(generate.parameter_file("bias_identification"), encoding="utf-8")
     monkeypatch.setattr(generate, "CONFIG", config)

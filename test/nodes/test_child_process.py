@@ -1,4 +1,4 @@
-"""Child processes are ended, and end with the process that started them."""
+"""Test how child processes end, by themselves and with their parent."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.child_process import N_LOG_LINES, NodeProcess, stop
 
 WAIT = "import time; time.sleep(60)"
-STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); {WAIT}"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('stubborn', flush=True); {WAIT}"
 PARENT = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-m", "dynid_ros.nodes.shared.child_process", "waiting"])
@@ -22,24 +22,24 @@ time.sleep(60)
 """
 
 
-def python(program):
+def start_python(program):
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
 
 
-def test_all_end_when_told_and_those_that_do_not_are_killed():
-    deaf, good, over = python(STUBBORN), python(WAIT), python("")
-    assert deaf.stdout.readline() == "deaf\n"
-    over.wait()
-    stop([deaf, good, over], timeout=0.5)
-    assert (deaf.poll(), good.poll(), over.poll()) == (-signal.SIGKILL, -signal.SIGTERM, 0)
+def test_stop_terminates_processes_and_kills_stubborn_ones():
+    stubborn, waiting, finished = start_python(STUBBORN), start_python(WAIT), start_python("")
+    assert stubborn.stdout.readline() == "stubborn\n"
+    finished.wait()
+    stop([stubborn, waiting, finished], timeout=0.5)
+    assert (stubborn.poll(), waiting.poll(), finished.poll()) == (-signal.SIGKILL, -signal.SIGTERM, 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells children of their parent's end")
-def test_a_module_goes_with_its_parent_even_if_that_is_killed(tmp_path, monkeypatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the parent's death to a child")
+def test_child_ends_with_its_killed_parent(tmp_path, monkeypatch):
     ready = tmp_path / "ready"
     (tmp_path / "waiting.py").write_text(f"def main():\n    open({str(ready)!r}, 'w').close(); {WAIT}\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path.cwd())]))
-    parent = python(PARENT)
+    parent = start_python(PARENT)
     child = Path("/proc") / parent.stdout.readline().strip()
     deadline = time.monotonic() + 30.0
     while not ready.exists():
@@ -52,7 +52,7 @@ def test_a_module_goes_with_its_parent_even_if_that_is_killed(tmp_path, monkeypa
         time.sleep(0.05)
 
 
-def test_a_node_that_ends_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch):
+def test_failed_node_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch):
     (tmp_path / "failing.py").write_text(
         "def main():\n    for k in range(20): print('line', k)\n    raise SystemExit(3)\n"
     )
@@ -69,8 +69,8 @@ def test_a_node_that_ends_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch
     assert printed[-1] == "  line 19"
 
 
-def test_the_end_of_the_nodes_is_not_interrupted(tmp_path):
-    """`ros2 launch` sends SIGTERM 5 s after SIGINT; a program that then left its nodes could not wait for their end."""
+def test_shutdown_of_nodes_is_not_interrupted(tmp_path):
+    """`ros2 launch` sends SIGTERM 5 s after SIGINT, while the parent still waits for its nodes."""
     program = (
         "import time; from pathlib import Path; from dynid_ros.nodes.shared import child_process as shared\n"
         f"shared.prepare_parent(Path({str(tmp_path / 'output')!r}))\n"
@@ -78,7 +78,7 @@ def test_the_end_of_the_nodes_is_not_interrupted(tmp_path):
         "except KeyboardInterrupt:\n    shared.ignore_interrupts(); print('ends', flush=True)\n"
         "    time.sleep(0.5); print('ended')"
     )
-    parent = python(program)
+    parent = start_python(program)
     assert parent.stdout.readline() == "begins\n"
     parent.send_signal(signal.SIGINT)
     assert parent.stdout.readline() == "ends\n"

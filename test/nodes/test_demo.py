@@ -1,4 +1,4 @@
-"""The whole demo as it is: every node a process, over DDS; and how it ends when it is told to, or a node fails."""
+"""Test the whole demo with all nodes as processes, and how it ends on a signal or after a failed node."""
 
 import os
 import re
@@ -40,31 +40,33 @@ FILES = (
 DEMO = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output"]
 
 
-def elsewhere():
-    """Environment of a process that is not on the domain of these tests."""
+def environment_without_domain():
+    """Return the environment of a process that does not share the ROS domain of the tests."""
     return {name: value for name, value in os.environ.items() if name != "ROS_DOMAIN_ID"}
 
 
-def left_over(output):
-    """Processes that have to do with an output folder."""
-    found = []
+def list_processes(output):
+    """Return the processes whose command line names an output folder."""
+    processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = path.read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
         if f"{output}" in command:
-            found.append(f"{path.parent.name}: {command}")
-    return found
+            processes.append(f"{path.parent.name}: {command}")
+    return processes
 
 
 class Running:
-    """A demo in a process of its own, on a domain of its own choice."""
+    """Demo in a process and on a ROS domain of its own."""
 
     def __init__(self, output):
         self.output, self.log = output, output.with_suffix(".txt")
         with self.log.open("w") as log:
-            self.process = subprocess.Popen([*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=elsewhere())
+            self.process = subprocess.Popen(
+                [*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=environment_without_domain()
+            )
 
     def wait_for(self, text, timeout=200.0):
         deadline = time.monotonic() + timeout
@@ -77,46 +79,46 @@ class Running:
         pid = self.process.pid
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
-    def ended(self):
-        """Exit code, and what was printed; all its processes are gone."""
+    def wait_for_end(self):
+        """Wait until all processes have ended; return exit code and output."""
         code = self.process.wait(timeout=100.0)
-        # what its coordinator had just started, on a busy machine, ends by itself when that is killed
-        wait(lambda: not left_over(self.output))
+        # A node that a killed coordinator had just started ends by itself.
+        wait(lambda: not list_processes(self.output))
         return code, self.log.read_text()
 
 
 @pytest.mark.parametrize(
-    ("acts", "said"),
+    ("acts", "message"),
     [
         ("[links, load]", r"act load needs .*/identified.yaml, which act gravity writes"),
         ("[lode]", r"no act 'lode'; the acts are gravity, hand_guiding, links, load, torque_sensors, flexible_joint"),
     ],
 )
-def test_acts_that_cannot_be_played_are_refused(tmp_path, acts, said):
-    with NodeProcess("demo", {"acts": acts, "output": tmp_path}) as ended:
-        assert ended.wait() == 2, ended.output
-        assert re.search(f"error: .*{said}", ended.output)
+def test_unknown_acts_and_missing_inputs_are_refused(tmp_path, acts, message):
+    with NodeProcess("demo", {"acts": acts, "output": tmp_path}) as wait_for_end:
+        assert wait_for_end.wait() == 2, wait_for_end.output
+        assert re.search(f"error: .*{message}", wait_for_end.output)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
-    told, failing = Running(tmp_path / "told"), Running(tmp_path / "failing")
+def test_parallel_demos_end_with_all_their_processes(tmp_path):
+    interrupted, failing = Running(tmp_path / "interrupted"), Running(tmp_path / "failing")
     try:
-        told.wait_for("1/15")
+        interrupted.wait_for("1/15")
         failing.wait_for("1/15")
-        again = subprocess.run([*DEMO, told.output], capture_output=True, text=True, timeout=100, check=False)
-        assert again.returncode == 2
-        assert "another demo or guide writes there now" in again.stderr
-        told.process.send_signal(signal.SIGINT)
+        second = subprocess.run([*DEMO, interrupted.output], capture_output=True, text=True, timeout=100, check=False)
+        assert second.returncode == 2
+        assert "another demo or guide writes there now" in second.stderr
+        interrupted.process.send_signal(signal.SIGINT)
         os.kill(failing.first_node(), signal.SIGKILL)
-        assert told.ended()[0] == 130
-        code, printed = failing.ended()
+        assert interrupted.wait_for_end()[0] == 130
+        code, printed = failing.wait_for_end()
         assert code == 2
         assert "node simulator ended with exit code -9; see" in printed
         assert f"The last lines of {failing.output}/logs/simulator.log:" in printed
     finally:
-        for demo in (told, failing):
+        for demo in (interrupted, failing):
             demo.process.kill()
             demo.process.wait()
 
@@ -125,12 +127,14 @@ def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
 @pytest.mark.timeout(900)
 def test_demo_passes(tmp_path):
     output = tmp_path / "out"
-    ended = subprocess.run([*DEMO, output], capture_output=True, text=True, timeout=880, env=elsewhere(), check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert not left_over(output)
+    wait_for_end = subprocess.run(
+        [*DEMO, output], capture_output=True, text=True, timeout=880, env=environment_without_domain(), check=False
+    )
+    assert wait_for_end.returncode == 0, wait_for_end.stdout + wait_for_end.stderr
+    assert not list_processes(output)
     for title in TITLES:
-        assert f"PASSED: {title}" in ended.stdout
-    assert "live: " in ended.stdout
+        assert f"PASSED: {title}" in wait_for_end.stdout
+    assert "live: " in wait_for_end.stdout
     page = (output / "report.html").read_text()
     assert "All 6 acts passed" in page
     for file in FILES:

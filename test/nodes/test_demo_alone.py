@@ -1,4 +1,4 @@
-"""The demo never reaches a robot: it is on this machine, on a domain of its own, and refuses where a driver is."""
+"""Test that the demo never reaches a robot: it stays on this computer and on a ROS domain without drivers."""
 
 import os
 from contextlib import suppress
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import rclpy
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from sensor_msgs.msg import JointState
 
 from dynid_ros.demo.arm import require_simulation
@@ -16,20 +16,20 @@ from dynid_ros.nodes.shared.process import alone, own_domain
 
 @pytest.fixture(autouse=True)
 def caller(monkeypatch):
-    """Environment of somebody who works with a robot."""
-    found = {"ROS_DOMAIN_ID": "7", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "ROS_STATIC_PEERS": "127.0.0.1"}
-    for name, value in found.items():
+    """Set the environment of a user who works with a robot."""
+    environment = {"ROS_DOMAIN_ID": "7", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "ROS_STATIC_PEERS": "127.0.0.1"}
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
 
-def test_the_callers_domain_and_network_count_for_nothing(tmp_path):
+def test_domain_and_network_of_the_caller_are_ignored(tmp_path):
     with alone(tmp_path):
         assert os.environ["ROS_DOMAIN_ID"] not in ("", "0", "7")
         assert os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
         assert "ROS_STATIC_PEERS" not in os.environ
 
 
-def test_a_domain_on_which_somebody_is_is_refused(tmp_path):
+def test_used_domain_is_refused(tmp_path):
     with own_domain() as domain:
         pass
     context = rclpy.Context()
@@ -42,21 +42,21 @@ def test_a_domain_on_which_somebody_is_is_refused(tmp_path):
         node.destroy_node()
         context.shutdown()
 
-    def admitted():
-        """Whether it is free again: the middleware takes a moment, another test may have it meanwhile."""
+    def is_free():
+        """Return whether the domain is free again; discovery takes a moment, and another test may use it."""
         with suppress(DynidError), alone(tmp_path, domain):
             return os.environ["ROS_DOMAIN_ID"] == domain
 
-    wait(admitted, START_TIME)
+    wait(is_free, START_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("domain", ["0", "101", "-3", "robot", "²"])
-def test_a_domain_that_is_none_is_refused(tmp_path, domain):
+def test_invalid_domain_is_refused(tmp_path, domain):
     with pytest.raises(DynidError, match="expected a number from 1 to 100"), alone(tmp_path, domain):
         pass
 
 
-def test_a_driver_beside_the_simulator_is_refused(domain):
+def test_driver_besides_the_simulator_is_refused(domain):
     rclpy.init()
     simulator, driver = (rclpy.create_node(name) for name in ("simulator", "driver"))
     try:
@@ -73,7 +73,7 @@ def test_a_driver_beside_the_simulator_is_refused(domain):
 
 
 class SlowDiscovery:
-    """Graph in which the name of the publisher of joint states is known from the third look on."""
+    """ROS graph that knows the name of the publisher of joint states only in the third query."""
 
     def __init__(self, name):
         self.names = ["_NODE_NAME_UNKNOWN_", "_NODE_NAME_UNKNOWN_", name]
@@ -84,7 +84,7 @@ class SlowDiscovery:
         return [SimpleNamespace(node_name=name, node_namespace="/")]
 
 
-def test_the_name_of_a_publisher_may_arrive_late():
+def test_publisher_name_may_be_discovered_late():
     require_simulation(SlowDiscovery("simulator"))
     with pytest.raises(DynidError, match="driver publishes"):
         require_simulation(SlowDiscovery("driver"))

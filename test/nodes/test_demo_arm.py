@@ -1,4 +1,4 @@
-"""The demo's arm waits for the simulated arm, which a busy computer delays."""
+"""Test that the demo's arm waits for a simulated arm that a busy computer delays."""
 
 from types import SimpleNamespace
 
@@ -14,14 +14,14 @@ from dynid_ros.nodes.shared.child_process import ServiceCaller
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 
 DELAY_S = 0.6
-"""Delay of the arm's clock behind the computer's, s: longer than `REST_TIME_S`."""
+"""Delay in s of the arm's clock behind the computer's, longer than `REST_TIME_S`."""
 PERIOD_S = 0.01
 TOPIC = "arm/joint_trajectory"
 POSE = (0.2, -0.1, 0.3)
 
 
 class DelayedArm(Node):
-    """Plays the last trajectory linearly; its clock falls behind the computer's while the arm moves."""
+    """Arm that follows the last trajectory linearly, with a clock that falls behind while it moves."""
 
     def __init__(self):
         super().__init__("delayed_arm")
@@ -63,7 +63,7 @@ def fixture_delayed_arm(ros):
     node.destroy_node()
 
 
-def test_a_move_ends_when_the_delayed_arm_rests(delayed_arm):
+def test_move_ends_when_the_delayed_arm_rests(delayed_arm):
     values = {parameter.name: parameter.default for parameter in ROBOT_PARAMETERS}
     settings = SimpleNamespace(**values | {"robot_description": planar_arm.urdf(), "command_topic": TOPIC})
     node = Node("demo_arm_test")

@@ -1,3 +1,5 @@
+"""Test the excitation node: design, start, stop and the refusals of each."""
+
 import math
 import re
 import signal
@@ -6,18 +8,10 @@ import time
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
-from helpers.excitation_bench import (
-    PARAMETERS,
-    TOPIC,
-    Bench,
-    Robot,
-    ask,
-    check_smooth,
-    moving,
-)
+from helpers.excitation_bench import PARAMETERS, TOPIC, Bench, Robot, call_excitation, check_smooth, is_moving
 from helpers.node_process import NodeProcess
-from helpers.node_threads import NodeThreads
-from helpers.waiting import START_TIME, wait
+from helpers.node_threads import NodeThreads, assert_refused, assert_success
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
@@ -31,17 +25,18 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 @pytest.fixture
 def bench(keep):
+    """Return a function that starts a bench."""
     return lambda **arguments: keep(Bench(**arguments))
 
 
-def test_whole_experiment(bench, tmp_path):
+def test_designs_starts_and_completes_an_experiment(bench, tmp_path):
     bench = bench(trajectory_file=str(tmp_path / "motion.yaml"))
     robot = bench.robot
     wait(lambda: bench.state == "idle")
-    designed = bench.call("design")
-    assert designed.success, designed.message
-    assert "\n" not in designed.message
-    assert len(designed.message) < 200
+    answer = bench.call("design")
+    assert answer.success, answer.message
+    assert "\n" not in answer.message
+    assert len(answer.message) < 200
     wait(lambda: robot.plans)
     assert "joint_1: not rotated, axis parallel to gravity" in robot.plans[-1]["summary"]
     assert "joint_3: 46° in steps, its axis 90° from the vertical" in robot.plans[-1]["summary"]
@@ -51,9 +46,7 @@ def test_whole_experiment(bench, tmp_path):
 
     started = bench.start()
     assert "approaches the first pose for" in started.message
-    refused = bench.call("start")
-    assert not refused.success
-    assert "moving already (approaching)" in refused.message
+    assert_refused(bench.call("start"), "moving already (approaching)")
     assert "the arm is moving already" in bench.call("design").message
     wait(lambda: bench.state == "done")
     assert robot.states == ["idle", "designing", "idle", "approaching", "running", "done"]
@@ -65,30 +58,21 @@ def test_whole_experiment(bench, tmp_path):
     check_smooth(robot)
 
     plan = robot.plans[-1]
-    begun = robot.spline_start + robot.spline_end - plan["duration"]
-    assert plan["start_time"] == pytest.approx(begun, abs=0.3)
+    motion_start = robot.spline_start + robot.spline_end - plan["duration"]
+    assert plan["start_time"] == pytest.approx(motion_start, abs=0.3)
     for dwell in plan["dwells"]:
-        start, end = (begun + dwell[key] for key in ("start", "end"))  # known to a few milliseconds
+        start, end = (motion_start + dwell[key] for key in ("start", "end"))  # the start is known to a few milliseconds
         speeds = [np.abs(state[1]).max() for t, state in robot.track if start + 0.05 < t < end - 0.05]
         assert max(speeds, default=0.0) < 1e-3
-    refused = bench.call("stop")
-    assert not refused.success
-    assert "nothing to stop: the state is done" in refused.message
+    assert_refused(bench.call("stop"), "nothing to stop: the state is done")
     assert DiagnosticStatus.ERROR not in robot.levels
 
 
-FOURIER = {
-    "motion": "fourier",
-    "base_frequency": 0.4,
-    "harmonics": 3,
-    "design_time": 0.0,
-    "periods": 1,
-    "workers": 1,
-}
-SEARCH = FOURIER | {"design_time": 60.0}  # to be stopped
+FOURIER = {"motion": "fourier", "base_frequency": 0.4, "harmonics": 3, "design_time": 0.0, "periods": 1, "workers": 1}
+SEARCH = FOURIER | {"design_time": 60.0}  # long enough to be stopped
 
 
-def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_path):
+def test_motion_can_be_changed_at_run_time_but_limits_cannot(bench, tmp_path):
     bench = bench(**FOURIER | {"motion": "static_rotation"})
 
     def design(**changes):
@@ -101,25 +85,23 @@ def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_
     second = design(seed=1).message
     assert first.startswith("2.5 s, 1 period")
     assert second != first
-    refused = design(harmonics=1)
-    assert not refused.success
-    assert "harmonics is 1; it must be at least 2" in refused.message
+    assert_refused(design(harmonics=1), "harmonics is 1; it must be at least 2")
     bench.set(harmonics=3)
     (result,) = bench.node.set_parameters([Parameter("motion", value="walk")])
     assert not result.successful
     assert "'motion' of node 'excitation' is 'walk'; expected fourier, static_rotation" in result.reason
     path = tmp_path / "motion.yaml"
     assert design(motion="fourier", seed=0, trajectory_file=str(path)).message == f"{first}; written to {path}"
-    read = design(motion="file", motion_file=str(path), trajectory_file="", repeats=3)
-    assert read.message.startswith(f"7.5 s, 3 times the motion of 2.5 s, from {path}")
-    read = design(motion_file=str(tmp_path / "none.yaml"))
-    assert not read.success
-    assert f"cannot read trajectory '{tmp_path / 'none.yaml'}'" in read.message
+    answer = design(motion="file", motion_file=str(path), trajectory_file="", repeats=3)
+    assert answer.message.startswith(f"7.5 s, 3 times the motion of 2.5 s, from {path}")
+    assert_refused(
+        design(motion_file=str(tmp_path / "none.yaml")), f"cannot read trajectory '{tmp_path / 'none.yaml'}'"
+    )
     (result,) = bench.node.set_parameters([Parameter("acceleration_limits", value=[100.0])])
     assert not result.successful
 
 
-def test_start_designs_anew_after_a_change_of_the_motion(bench):
+def test_start_designs_again_after_a_change_of_the_motion(bench):
     bench = bench()
     assert bench.call("design").success
     wait(lambda: bench.robot.plans)
@@ -131,19 +113,17 @@ def test_start_designs_anew_after_a_change_of_the_motion(bench):
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_design_keeps_the_node_alive_and_can_be_stopped(bench, workers):
+def test_design_keeps_the_node_responsive_and_can_be_stopped(bench, workers):
     bench = bench(**SEARCH | {"workers": workers})
     robot, arm = bench.robot, bench.node.arm
     wait(lambda: arm.states.received > 0)
-    designing = bench.later("design")
+    designing = bench.call_async("design")
     wait(lambda: bench.state == "designing" and robot.progress and robot.progress[-1] > 0.0)
-    begun, told = arm.states.received, len(robot.levels)
-    refused = bench.call("design")
-    assert not refused.success
-    assert "the node is designing already; wait, or call ~/stop first" in refused.message
+    received, n_statuses = arm.states.received, len(robot.levels)
+    assert_refused(bench.call("design"), "the node is designing already; wait, or call ~/stop first")
     assert not bench.call("start").success
-    wait(lambda: len(robot.levels) > told + 1)  # once a second
-    assert arm.states.received > begun + 0.5
+    wait(lambda: len(robot.levels) > n_statuses + 1)  # published once a second
+    assert arm.states.received > received + 0.5
     assert robot.progress == sorted(robot.progress)
     assert robot.progress[-1] < 1.0
     assert bench.state == "designing"
@@ -154,14 +134,14 @@ def test_design_keeps_the_node_alive_and_can_be_stopped(bench, workers):
     assert designing.result().message.startswith("2.5 s, 1 period of frequencies")
     wait(lambda: bench.state == "idle")
     assert robot.commands == []
-    assert "2.5 s of excitation" in bench.start().message, "it is not designed anew"
+    assert "2.5 s of excitation" in bench.start().message, "the stopped design is used"
     assert robot.states[-3:] == ["designing", "idle", "approaching"]
 
 
 def test_stop_while_start_designs_keeps_the_arm_at_rest(bench):
     bench = bench(**SEARCH)
     wait(lambda: bench.node.arm._has_controller() and bench.node.arm.states.received > 0)
-    starting = bench.later("start")
+    starting = bench.call_async("start")
     wait(lambda: bench.state == "designing")
     assert bench.call("stop").success
     wait(starting.done)
@@ -172,11 +152,11 @@ def test_stop_while_start_designs_keeps_the_arm_at_rest(bench):
     bench.start()
 
 
-def test_a_node_that_ends_while_it_designs_ends_soon(bench):
+def test_node_ends_soon_during_a_design(bench):
     bench = bench(**SEARCH)
-    bench.later("design")
+    bench.call_async("design")
     wait(lambda: bench.state == "designing")
-    bench.threads.threads[1].close(START_TIME)
+    bench.threads.threads[1].close(START_TIMEOUT_S)
     bench.node.destroy_node()
     assert not bench.node._background._thread.is_alive()
 
@@ -186,14 +166,18 @@ def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
     clients = [bench.client(name) for name in ("stop", "stop", "start")]
     bench.start()
     robot = bench.robot
-    wait(lambda: bench.state == "running" and moving(robot))
-    calls = [client.call_async(Trigger.Request()) for client in clients]  # at once: it comes to rest soon
+    wait(lambda: bench.state == "running" and is_moving(robot))
+    calls = [
+        client.call_async(Trigger.Request()) for client in clients
+    ]  # all at once, because the arm comes to rest soon
     wait(lambda: all(call.done() for call in calls))
     stopped, refused = sorted((call.result() for call in calls[:2]), key=lambda answer: not answer.success)
     assert stopped.success
     assert "at rest in " in stopped.message
     assert not refused.success
-    assert re.search("coming to rest already|the state is idle", refused.message), "idle on a busy machine"
+    assert re.search("coming to rest already|the state is idle", refused.message), (
+        "a busy computer answers only when the arm is idle"
+    )
     assert not calls[2].result().success
     wait(lambda: bench.state == "idle")
     assert robot.states[-2:] == ["stopped: on request", "idle"]
@@ -206,12 +190,10 @@ def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
     np.testing.assert_allclose(np.array(robot.commands[-1].points[0].positions)[order], resting, atol=1e-9)
 
 
-def test_a_design_may_be_answered_at_once(bench):
+def test_design_may_be_answered_at_once(bench):
     bench = bench(answer_at_once=True)
     bench.set(motion="file")
-    answer = bench.call("design")
-    assert not answer.success
-    assert "motion_file is empty" in answer.message
+    assert_refused(bench.call("design"), "motion_file is empty")
     bench.set(motion="static_rotation")
     answer = bench.call("design")
     assert (answer.success, answer.message) == (True, "The work has begun; ~/state reports its end.")
@@ -223,20 +205,15 @@ def test_a_design_may_be_answered_at_once(bench):
 
 
 def test_start_is_refused_without_a_controller(bench):
-    answer = bench(controller=False).call("start")
-    assert not answer.success
-    assert f"no controller listens on '{TOPIC}'" in answer.message
+    assert_refused(bench(controller=False).call("start"), f"no controller listens on '{TOPIC}'")
 
 
 @pytest.mark.parametrize(("fault", "message"), [("silent", "see that the driver runs"), ("nan", "'joint_3' is nan")])
 def test_start_is_refused_without_good_joint_states(bench, fault, message):
     bench = bench()
     bench.robot.fault = fault
-    time.sleep(1.0)  # what was published before is stale then
-    answer = bench.call("start")
-    assert not answer.success
-    assert "no usable joint_states within 1 s" in answer.message
-    assert message in answer.message
+    time.sleep(1.0)  # earlier joint states become stale
+    assert_refused(bench.call("start"), "no usable joint_states within 1 s", message)
     assert bench.robot.commands == []
     assert bench.state == "idle"
 
@@ -249,23 +226,21 @@ def test_start_is_refused_without_good_joint_states(bench, fault, message):
         ([0.4, -0.3, 0.2], 0.3, "the arm is moving ('joint_3' at 0.3 rad/s or m/s); bring it to rest first"),
     ],
 )
-def test_start_is_refused_from_where_no_motion_is_safe(bench, pose, velocity, message):
+def test_start_is_refused_from_an_unsafe_state(bench, pose, velocity, message):
     bench = bench()
     bench.robot.state = np.array([pose, [0.0, 0.0, velocity], [0.0] * 3])
     time.sleep(0.2)
-    answer = bench.call("start")
-    assert not answer.success
-    assert message in answer.message
+    assert_refused(bench.call("start"), message)
     assert bench.robot.commands == []
 
 
-def test_an_arm_that_was_moved_since_its_last_joint_state_starts_from_where_it_is_now(bench):
+def test_start_uses_a_new_joint_state_of_a_moved_arm(bench):
     bench = bench()
     wait(lambda: math.isfinite(bench.node.arm.states.received))
     bench.robot.fault = "silent"
     time.sleep(0.05)
     bench.robot.state = np.array([[2.6, -0.3, 0.2], [0.0] * 3, [0.0] * 3])
-    answer = bench.later("start")
+    answer = bench.call_async("start")
     time.sleep(0.2)
     bench.robot.fault = None
     wait(answer.done)
@@ -273,23 +248,20 @@ def test_an_arm_that_was_moved_since_its_last_joint_state_starts_from_where_it_i
     assert "joint 'joint_1' would reach position 2.6 rad at 0.000 s" in answer.result().message
 
 
-def test_what_would_pass_a_limit_is_not_sent_whoever_planned_it(bench, monkeypatch):
+def test_motion_beyond_a_limit_is_never_sent(bench, monkeypatch):
     bench = bench()
-    designed = bench.call("design")
-    assert designed.success, designed.message
-    here = np.array([0.0, -0.3, 0.2])
-    bench.robot.state = np.array([here, [0.0] * 3, [0.0] * 3])
+    assert_success(bench.call("design"))
+    measured_position = np.array([0.0, -0.3, 0.2])
+    bench.robot.state = np.array([measured_position, [0.0] * 3, [0.0] * 3])
 
-    def astray(self, measured, plan):
+    def approach_beyond_limit(self, measured, plan):
         far = np.array([2.7, *measured[1:]])
-        ways = [(measured, far), (far, plan.trajectory.position[0])]
-        return Trajectory.join([move(bench.robot.joints, a, b, 20.0) for a, b in ways])
+        segments = [(measured, far), (far, plan.trajectory.position[0])]
+        return Trajectory.join([move(bench.robot.joints, a, b, 20.0) for a, b in segments])
 
-    monkeypatch.setattr(Experiment, "approach_motion", astray)
+    monkeypatch.setattr(Experiment, "approach_motion", approach_beyond_limit)
     time.sleep(0.2)
-    answer = bench.call("start")
-    assert not answer.success
-    assert "joint 'joint_1' would reach position 2.7 rad" in answer.message
+    assert_refused(bench.call("start"), "joint 'joint_1' would reach position 2.7 rad")
     assert bench.robot.commands == []
 
 
@@ -326,22 +298,20 @@ def test_what_would_pass_a_limit_is_not_sent_whoever_planned_it(bench, monkeypat
         ({"obstacles_file": "/nowhere/boxes.yaml"}, "obstacles '/nowhere/boxes.yaml': cannot be read"),
     ],
 )
-def test_bad_parameter_is_one_clear_error(parameters, message):
+def test_invalid_parameter_is_refused(parameters, message):
     overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | parameters).items()]
     with pytest.raises(DynidError) as error:
         ExcitationNode(parameter_overrides=overrides)
     assert message in str(error.value)
 
 
-def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
-    description = tmp_path / "arm.urdf"
-    description.write_text(PARAMETERS["robot_description"])
+def test_interrupt_stops_the_arm_before_the_process_ends(urdf_file):
     robot = Robot()
     threads = NodeThreads(robot)
-    with NodeProcess("excitation", PARAMETERS | {"robot_description": description}) as process:
-        wait(lambda: robot.states, START_TIME)
-        wait(lambda: ask(robot, "start").success)
-        wait(lambda: robot.states[-1] == "running" and moving(robot))
+    with NodeProcess("excitation", PARAMETERS | {"robot_description": urdf_file}) as process:
+        wait(lambda: robot.states, START_TIMEOUT_S)
+        wait(lambda: call_excitation(robot, "start").success)
+        wait(lambda: robot.states[-1] == "running" and is_moving(robot))
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0, process.output
         wait(lambda: len(robot.commands) == 2)

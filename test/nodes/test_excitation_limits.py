@@ -1,6 +1,6 @@
-"""Whatever the parameters and files say: what is sent keeps to the limits, and what does not is not sent.
+"""Test that random parameters and files never send a motion beyond its limits.
 
-What is sent is judged by its message alone, read as a controller reads it: torques by Pinocchio, heights by hand.
+Only the message is judged, interpolated like a controller does: torques by Pinocchio, heights by a closed form.
 """
 
 import math
@@ -26,15 +26,15 @@ LIMITS = {
     "workers": 1,
 }
 ROUNDING = 1.0 + 1e-3
-"""Times in a message are whole nanoseconds."""
+"""Tolerance of the limits: times in a message are rounded to nanoseconds."""
 EXAMPLES = 12
 
 
 pytestmark = pytest.mark.usefixtures("ros")
 
 
-def silly(rng: np.random.Generator) -> dict:
-    """Parameters of any motion, most of them fit for it, some far from that."""
+def draw_parameters(rng: np.random.Generator) -> dict:
+    """Return random parameters of a random motion, one of them often invalid."""
     kind = rng.choice(["static_rotation", "fourier", "joint_by_joint", "payload", "poses"])
     values = {
         "motion": str(kind),
@@ -67,8 +67,8 @@ def silly(rng: np.random.Generator) -> dict:
     return values
 
 
-def handwritten(rng: np.random.Generator, path) -> dict:
-    """A file with a motion there and back, most of which break a limit somewhere."""
+def draw_motion_file(rng: np.random.Generator, path) -> dict:
+    """Write a random motion to a goal and back, which mostly breaks a limit; return its parameters."""
     joints = rng.permutation(planar_arm.JOINTS).tolist()
     start = rng.uniform(-0.9, 0.3, 3)
     goal = start + rng.uniform(-1.0, 1.0, 3) * rng.uniform(0.2, 2.0)
@@ -83,7 +83,7 @@ def handwritten(rng: np.random.Generator, path) -> dict:
 
 
 def check_message(message) -> None:
-    """Positions, speeds, accelerations, jerks, torques and height of what a controller makes of a message."""
+    """Assert the limits of position, velocity, acceleration, jerk, torque and height in a message."""
     order = [message.joint_names.index(name) for name in planar_arm.JOINTS]
     times = np.array([point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points])
     points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
@@ -104,7 +104,7 @@ def check_message(message) -> None:
     assert np.all(np.abs(torque) <= np.multiply(TORQUE, ROUNDING))
 
 
-def test_only_what_is_safe_is_sent(tmp_path):
+def test_only_motions_within_limits_are_sent(tmp_path):
     rng = np.random.default_rng(0)
     bench = Bench(**LIMITS)
     robot = bench.robot
@@ -112,8 +112,8 @@ def test_only_what_is_safe_is_sent(tmp_path):
     try:
         wait(lambda: bench.node.arm._has_controller() and robot.publisher.get_subscription_count())
         for number in range(EXAMPLES):
-            by_hand = number % 2
-            values = handwritten(rng, tmp_path / f"{number}.yaml") if by_hand else silly(rng)
+            is_file = number % 2
+            values = draw_motion_file(rng, tmp_path / f"{number}.yaml") if is_file else draw_parameters(rng)
             bench.set(**values)
             before = len(robot.commands)
             designed = bench.call("design")
@@ -128,7 +128,7 @@ def test_only_what_is_safe_is_sent(tmp_path):
                 wait(lambda count=before: len(robot.commands) > count)
                 check_message(robot.commands[before])
                 sent.append(values["motion"])
-                bench.call("stop")  # before it moves
+                bench.call("stop")  # before the arm moves
                 wait(lambda: not bench.node.arm.moving)
             else:
                 assert len(robot.commands) == before, values

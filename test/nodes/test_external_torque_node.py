@@ -1,4 +1,4 @@
-"""The node: joint states in; external torques, thresholds and contact out; what is not known is not said."""
+"""Test the external torque node: joint states in; torques, thresholds and contact out."""
 
 import math
 import time
@@ -24,12 +24,12 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN
 from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
-RATE, START = 100.0, 1_700_000_000.0
+RATE_HZ, START_S = 100.0, 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    """Model of the planar arm by its recordings, and its file."""
+    """Identify the planar arm from recordings; return the model and its file."""
     robot, truth = link_experiment.build_planar()
     result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(
         link_experiment.record(robot, truth), link_experiment.record(robot, truth, seed=1)
@@ -38,7 +38,7 @@ def arm(tmp_path_factory):
 
 
 class Bench:
-    """The node, which is given joint states one by one; what it publishes is kept."""
+    """Node that receives joint states one by one, and its published messages."""
 
     def __init__(self, arm, keep, **parameters):
         self.model, file = arm
@@ -52,16 +52,16 @@ class Bench:
         self.node = ExternalTorqueNode(parameter_overrides=overrides)
         self.names = list(self.model.robot.joint_names)
         self.published = {"torques": [], "thresholds": [], "contact": []}
-        for name, kept in self.published.items():
-            getattr(self.node, f"_{name}").publish = kept.append
+        for name, messages in self.published.items():
+            getattr(self.node, f"_{name}").publish = messages.append
         keep(self)
 
     def close(self):
         self.node.destroy_node()
 
     def states(self, duration, external=(0.0, 0.0, 0.0), start=0.0, load=None):
-        """Joint states of the arm in motion, in the reverse order of joints, with a gripper's."""
-        time = start + np.arange(0.0, duration, 1 / RATE)
+        """Yield joint states of the moving arm and a gripper, in the reverse order of joints."""
+        time = start + np.arange(0.0, duration, 1 / RATE_HZ)
         angle = np.multiply.outer(time, [1.0, 1.7, 2.4])
         q, qd, qdd = np.sin(angle), [1.0, 1.7, 2.4] * np.cos(angle), -np.square([1.0, 1.7, 2.4]) * np.sin(angle)
         torque = self.model.predict(q, qd, qdd) - external
@@ -71,10 +71,10 @@ class Bench:
             torque += self.model.robot.inverse_dynamics(q, qd, qdd, links)
         for k, moment in enumerate(time.tolist()):
             message = JointState(name=["finger", *self.names[::-1]])
-            message.header.stamp.sec = int(START + moment)
-            message.header.stamp.nanosec = round((START + moment) % 1.0 * 1e9) % 10**9
+            message.header.stamp.sec = int(START_S + moment)
+            message.header.stamp.nanosec = round((START_S + moment) % 1.0 * 1e9) % 10**9
             message.position, message.velocity, message.effort = (
-                [0.0, *part[k, ::-1].tolist()] for part in (q, qd, torque)
+                [0.0, *series[k, ::-1].tolist()] for series in (q, qd, torque)
             )
             yield message
 
@@ -87,26 +87,26 @@ class Bench:
         return [message.data for message in self.published["contact"]]
 
 
-def test_a_push_is_contact_and_named(arm, keep):
+def test_push_is_reported_as_contact_at_its_joint(arm, keep):
     bench = Bench(arm, keep)
     bench.run(bench.states(2.0))
     assert not any(bench.contacts)
     assert bench.node.status()[:2] == (OK, "no contact")
     bench.published["contact"].clear()
     bench.run(bench.states(0.2, (0.0, 0.0, 5.0), start=2.0))
-    assert bench.contacts.index(True) <= 0.05 * RATE
+    assert bench.contacts.index(True) <= 0.05 * RATE_HZ
     level, message, values = bench.node.status()
     assert (level, values["alarms"]) == (WARN, 1)
     assert message.startswith(f"contact at {bench.names[2]}")
-    last, bound = bench.published["torques"][-1], bench.published["thresholds"][-1]
-    assert last.name == bound.name == bench.names
-    assert last.effort[2] == pytest.approx(5.0, abs=0.5)
-    assert last.effort[2] > bound.effort[2]
-    assert last.effort[0] < bound.effort[0]
+    torques, thresholds = bench.published["torques"][-1], bench.published["thresholds"][-1]
+    assert torques.name == thresholds.name == bench.names
+    assert torques.effort[2] == pytest.approx(5.0, abs=0.5)
+    assert torques.effort[2] > thresholds.effort[2]
+    assert torques.effort[0] < thresholds.effort[0]
     assert math.isinf(bench.published["thresholds"][0].effort[0])
 
 
-def test_sensors_that_were_calibrated_are_corrected(arm, keep, tmp_path):
+def test_calibrated_sensors_are_corrected(arm, keep, tmp_path):
     sensors = TorqueSensors.of(
         arm[0].robot.joint_names,
         {
@@ -124,32 +124,35 @@ def test_sensors_that_were_calibrated_are_corrected(arm, keep, tmp_path):
     head = {key: value for key, value in load_identified(arm[1]).items() if key in ("format", "robot", "source")}
     file = save_identified(tmp_path / "sensors.yaml", head | {"torque_sensors": section})
 
-    def readings(bench):
+    def distort_states(bench):
         for message in bench.states(1.0):
             fields = (message.position, message.velocity, message.effort)
-            place, speed, torque = (np.array(values)[:0:-1] for values in fields)
-            place, speed = (place - sensors.position_offset) / sensors.position_gain, speed / sensors.position_gain
+            position, velocity, torque = (np.array(values)[:0:-1] for values in fields)
+            position, velocity = (
+                (position - sensors.position_offset) / sensors.position_gain,
+                velocity / sensors.position_gain,
+            )
             torque = torque / sensors.gain + sensors.offset
             message.position, message.velocity, message.effort = (
-                [0.0, *values[::-1].tolist()] for values in (place, speed, torque)
+                [0.0, *values[::-1].tolist()] for values in (position, velocity, torque)
             )
             yield message
 
     corrected = Bench(arm, keep, torque_sensors=str(file))
-    corrected.run(readings(corrected))
-    assert len(corrected.contacts) == RATE
+    corrected.run(distort_states(corrected))
+    assert len(corrected.contacts) == RATE_HZ
     assert not any(corrected.contacts)
     raw = Bench(arm, keep)
-    raw.run(readings(raw))
+    raw.run(distort_states(raw))
     assert any(raw.contacts)
     with pytest.raises(DynidError, match="no section 'torque_sensors'"):
         Bench(arm, keep, torque_sensors=str(arm[1]))
 
 
-def test_what_is_not_known_is_not_said(arm, keep):
+def test_invalid_joint_states_leave_contact_unknown(arm, keep):
     bench = Bench(arm, keep)
     bench.run(bench.states(1.0))
-    for spoil, says in (
+    for spoil, words in (
         (lambda m: m.position.__setitem__(1, math.nan), "expected a finite number"),
         (lambda m: m.effort.__setitem__(2, math.inf), "expected a finite number"),
         (lambda m: m.name.__setitem__(1, "another"), "lacks joint"),
@@ -165,14 +168,14 @@ def test_what_is_not_known_is_not_said(arm, keep):
         level, text, _ = bench.node.status()
         assert level == ERROR
         assert text.startswith("contact is not known: ")
-        assert says in text
+        assert words in text
     bench.run(bench.states(1.0, start=1.01))
     assert bench.node.status()[:2] == (OK, "no contact")
     bench.node._samples.received -= 5.0
     assert bench.node.status()[1].startswith("contact is not known: no message on")
 
 
-def test_after_a_gap_and_a_clock_set_back_it_settles_anew(arm, keep):
+def test_gap_and_clock_jump_restart_the_thresholds(arm, keep):
     bench = Bench(arm, keep)
     bench.run(bench.states(1.0))
     for start in (1.5, -3600.0):
@@ -184,7 +187,7 @@ def test_after_a_gap_and_a_clock_set_back_it_settles_anew(arm, keep):
     assert not any(bench.contacts)
 
 
-def test_velocities_that_no_driver_fills_are_differentiated(arm, keep):
+def test_missing_velocities_are_differentiated(arm, keep):
     bench = Bench(arm, keep)
     messages = list(bench.states(2.0))
     for message in messages:
@@ -194,7 +197,7 @@ def test_velocities_that_no_driver_fills_are_differentiated(arm, keep):
     assert max(abs(value) for message in bench.published["torques"][50:] for value in message.effort) < 1.0
 
 
-def test_a_load_counts_and_one_that_cannot_be_meant_is_refused(arm, keep):
+def test_load_is_subtracted_and_impossible_load_refused(arm, keep):
     bench = Bench(arm, keep)
     load = from_center_of_mass(1.0, np.array([0.05, 0.0, 0.1]), 0.004 * np.eye(3))
     bench.run(bench.states(1.0, load=load))
@@ -213,7 +216,7 @@ def test_a_load_counts_and_one_that_cannot_be_meant_is_refused(arm, keep):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "says"),
+    ("parameters", "words"),
     [
         ({"model_file": ""}, "model_file is empty"),
         ({"effort_convention": "gravity_compensated"}, "neither torques"),
@@ -227,21 +230,21 @@ def test_a_load_counts_and_one_that_cannot_be_meant_is_refused(arm, keep):
         ({"contact_free_recording": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arm, keep, parameters, says):
-    with pytest.raises(DynidError, match=says):
+def test_invalid_parameters_are_refused(arm, keep, parameters, words):
+    with pytest.raises(DynidError, match=words):
         Bench(arm, keep, **parameters)
 
 
-def test_it_listens_and_speaks_over_dds(arm, keep):
+def test_node_communicates_over_dds(arm, keep):
     bench = Bench(arm, keep)
     node = bench.node
     client = rclpy.create_node("client")
-    heard = []
+    received = []
     for name in ("torques", "thresholds", "contact"):
         del getattr(node, f"_{name}").publish
-    client.create_subscription(Bool, "external_torque/contact", lambda m: heard.append("contact"), 10)
-    client.create_subscription(JointState, "external_torque/joint_torques", lambda m: heard.append("torque"), 10)
-    client.create_subscription(JointState, "external_torque/thresholds", lambda m: heard.append("threshold"), 10)
+    client.create_subscription(Bool, "external_torque/contact", lambda m: received.append("contact"), 10)
+    client.create_subscription(JointState, "external_torque/joint_torques", lambda m: received.append("torque"), 10)
+    client.create_subscription(JointState, "external_torque/thresholds", lambda m: received.append("threshold"), 10)
     states = client.create_publisher(JointState, "joint_states", 10)
     loads = client.create_publisher(InertiaStamped, "load", LATCHED)
     load = InertiaStamped()
@@ -251,7 +254,7 @@ def test_it_listens_and_speaks_over_dds(arm, keep):
     try:
         deadline = time.monotonic() + 60.0
         messages = bench.states(1000.0)
-        while set(heard) != {"contact", "torque", "threshold"} or node.monitor.load is None:
+        while set(received) != {"contact", "torque", "threshold"} or node.monitor.load is None:
             assert time.monotonic() < deadline
             states.publish(next(messages))
             time.sleep(0.01)

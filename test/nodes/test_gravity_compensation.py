@@ -1,3 +1,5 @@
+"""Test the node `gravity_compensation`: its life cycle, loads, link encoders and the end of its process."""
+
 import math
 import signal
 import time
@@ -7,18 +9,18 @@ import pytest
 import rclpy
 from geometry_msgs.msg import InertiaStamped
 from helpers.compensation_bench import (
-    CALM,
-    EFFORT,
-    FAULT_RAMP,
+    EFFORT_LIMIT,
+    FAULT_RAMP_S,
     LATCHED,
+    LONG_TIMEOUT_S,
     POSE,
-    TIMEOUT,
+    TIMEOUT_S,
     Bench,
     Robot,
-    process,
+    start_process,
 )
-from helpers.node_threads import NodeThreads
-from helpers.waiting import START_TIME, wait
+from helpers.node_threads import NodeThreads, assert_refused
+from helpers.waiting import START_TIMEOUT_S, wait
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import GetState
 from sensor_msgs.msg import JointState
@@ -33,13 +35,15 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 @pytest.fixture
 def bench(model_file, keep):
+    """Return a function that starts a bench."""
+
     def make(**arguments):
         return keep(Bench(arguments.pop("model_file", model_file), **arguments))
 
     return make
 
 
-def test_life_from_configure_to_zero(bench):
+def test_node_configures_enables_and_ends_at_zero(bench):
     bench = bench()
     bench.activate()
     wait(lambda: bench.robot.publisher.get_subscription_count() and bench.node._loop.compensator.position)
@@ -47,18 +51,18 @@ def test_life_from_configure_to_zero(bench):
     assert bench.robot.commands == []
     assert bench.enable().success
     wait(lambda: bench.state == "active")
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+    bench.wait_for_torque(planar_arm.gravity_torque(POSE))
     sizes = [abs(torque[1]) for torque in bench.torques()]
     assert sizes[0] < 0.2 * sizes[-1]
     assert sizes == sorted(sizes)
     bench.robot.position[1] += 0.1
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(bench.robot.position), abs=1e-9))
+    bench.wait_for_torque(planar_arm.gravity_torque(bench.robot.position))
     assert bench.enable(False).success
     wait(lambda: bench.state == "disabled")
     bench.check_fade(planar_arm.gravity_torque(bench.robot.position))
 
 
-def test_every_joint_state_makes_one_command(bench):
+def test_each_joint_state_causes_one_command(bench):
     bench = bench().run()
     bench.robot.silent = True
     time.sleep(0.05)
@@ -94,66 +98,56 @@ def test_trajectory_output_holds_the_pose_of_enable(bench):
     wait(lambda: list(point().effort) == [0.0, 0.0, 0.0])
 
 
-def test_services_in_the_wrong_state_say_what_to_do(bench):
+def test_services_in_the_wrong_state_name_the_next_step(bench):
     bench = bench()
     for call, hint in ((bench.enable, "configure first"), (bench.reload, "configure first")):
-        answer = call()
-        assert not answer.success
-        assert hint in answer.message
+        assert_refused(call(), hint)
     assert not bench.transition(Transition.TRANSITION_ACTIVATE), "not configured yet"
     assert bench.configure()
     assert not bench.configure(), "configured already"
-    answer = bench.enable()
-    assert not answer.success
-    assert "activate" in answer.message
+    assert_refused(bench.enable(), "activate")
     assert bench.call(GetState, "get_state", GetState.Request()).current_state.label == "inactive"
 
 
-def test_after_a_failed_configuration_enable_repeats_the_reason(bench, model_file, monkeypatch):
+def test_failed_configuration_is_repeated_at_enable(bench, model_file, monkeypatch):
     content = model_file.read_text()
     model_file.write_text("none")
     bench = bench()
     assert not bench.configure()
     for call in (bench.enable, bench.reload, bench.enable):
-        answer = call()
-        assert not answer.success
-        assert str(model_file) in answer.message
-        assert "configure again: ros2 lifecycle set /gravity_compensation configure" in answer.message
+        assert_refused(call(), str(model_file), "configure again: ros2 lifecycle set /gravity_compensation configure")
     model_file.write_text(content)
     monkeypatch.setattr("dynid_ros.nodes.gravity_compensation.make_loop", lambda *_, **__: 1 / 0)
     assert not bench.configure()
     assert "unexpected ZeroDivisionError" in bench.enable().message
     monkeypatch.undo()
     bench.activate()
-    bench.enabled()
+    bench.enable_until_active()
 
 
-def test_while_autostart_waits_enable_says_for_what(bench):
+def test_enable_names_what_autostart_waits_for(bench):
     bench = bench(robot_description="", autostart=True)
     assert "no URDF on the topic robot_description yet" in bench.enable().message
 
 
-def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
-    def slowly(*arguments):
+def test_slow_reload_does_not_delay_commands(bench, monkeypatch):
+    def read_slowly(*arguments):
         count = len(bench.robot.commands)
         wait(lambda: len(bench.robot.commands) > count + 30)
         return read_arm(*arguments)
 
     bench = bench().run()
-    monkeypatch.setattr(model, "read_arm", slowly)
+    monkeypatch.setattr(model, "read_arm", read_slowly)
     assert bench.reload().success
     assert bench.state == "active"
 
 
 @pytest.mark.parametrize("text", ["format: dynid/1\nrobot: {", "!!python/object/apply:os.getcwd []", "format: other"])
-def test_reload_of_a_bad_file_leaves_the_old_model_in_force(bench, model_file, text):
+def test_failed_reload_keeps_the_model(bench, model_file, text):
     bench = bench().run()
-    follows(bench, planar_arm.gravity_torque(POSE))
+    bench.wait_for_torque(planar_arm.gravity_torque(POSE))
     model_file.write_text(text)
-    answer = bench.reload()
-    assert not answer.success
-    assert "the model in force stays" in answer.message
-    assert "identified.yaml" in answer.message
+    assert_refused(bench.reload(), "the model in force stays", "identified.yaml")
     time.sleep(0.05)
     assert bench.state == "active"
     assert bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
@@ -163,13 +157,13 @@ LOAD = {"mass": 2.0, "center": (0.1, 0.0, 0.0), "frame": "link_3"}
 
 
 def loaded_torque(q, mass=2.0, center=(0.1, 0.0, 0.0), **_):
-    """By hand: the load's moment about joint 3 lies along link 3, about joint 2 the link's length adds to it."""
-    outer = -planar_arm.G * mass * center[0] * math.cos(q[1] + q[2])
-    inner = outer - planar_arm.G * mass * planar_arm.LENGTH * math.cos(q[1])
-    return [a + b for a, b in zip(planar_arm.gravity_torque(q), (0.0, inner, outer), strict=True)]
+    """Return gravity torque plus the load's moments about joints 2 and 3, by a closed form."""
+    moment_3 = -planar_arm.G * mass * center[0] * math.cos(q[1] + q[2])
+    moment_2 = moment_3 - planar_arm.G * mass * planar_arm.LENGTH * math.cos(q[1])
+    return [a + b for a, b in zip(planar_arm.gravity_torque(q), (0.0, moment_2, moment_3), strict=True)]
 
 
-def load_message(mass=2.0, center=(0.1, 0.0, 0.0), frame="link_3", stamp=None):
+def build_load(mass=2.0, center=(0.1, 0.0, 0.0), frame="link_3", stamp=None):
     message = InertiaStamped()
     message.header.frame_id = frame
     message.inertia.m = mass
@@ -179,24 +173,20 @@ def load_message(mass=2.0, center=(0.1, 0.0, 0.0), frame="link_3", stamp=None):
     return message
 
 
-def follows(bench, torque):
-    wait(lambda: bench.torque == pytest.approx(torque, abs=1e-9))
-
-
-def test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration(bench):
+def test_load_outlives_its_publisher_and_a_new_configuration(bench):
     bench = bench()
     publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
-    publisher.publish(load_message())
+    publisher.publish(build_load())
     bench.run()
-    follows(bench, loaded_torque(POSE))
+    bench.wait_for_torque(loaded_torque(POSE))
     assert bench.transition(Transition.TRANSITION_DEACTIVATE)
     assert bench.transition(Transition.TRANSITION_CLEANUP)
     bench.run()
-    follows(bench, loaded_torque(POSE))
+    bench.wait_for_torque(loaded_torque(POSE))
     bench.robot.destroy_publisher(publisher)
     bench.robot.position[1] += 0.1
     time.sleep(0.3)
-    follows(bench, loaded_torque(bench.robot.position))
+    bench.wait_for_torque(loaded_torque(bench.robot.position))
 
 
 REFUSED = {
@@ -212,60 +202,60 @@ REFUSED = {
 }
 
 
-def test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays(bench):
+def test_implausible_load_is_refused(bench):
     bench = bench().run()
     publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
     now = bench.robot.get_clock().now().nanoseconds * 1e-9
-    publisher.publish(load_message(stamp=now))
-    follows(bench, loaded_torque(POSE))
+    publisher.publish(build_load(stamp=now))
+    bench.wait_for_torque(loaded_torque(POSE))
     load = bench.node._loop.load
     for number, (reason, change) in enumerate(REFUSED.items(), start=1):
-        publisher.publish(load_message(**change))
+        publisher.publish(build_load(**change))
         wait(lambda number=number: load.refused == number)
         assert reason in load.problem
         assert "the one in force stays (2.000 kg at (100, 0, 0) mm from link_3)" in load.problem
     wait(lambda: any(load.problem in status.message for status in bench.robot.diagnostics))
     assert bench.torque == pytest.approx(loaded_torque(POSE), abs=1e-9)
-    publisher.publish(load_message(mass=1.0, stamp=now))
-    follows(bench, loaded_torque(POSE, mass=1.0))
+    publisher.publish(build_load(mass=1.0, stamp=now))
+    bench.wait_for_torque(loaded_torque(POSE, mass=1.0))
     assert load.problem == ""
 
 
-def test_the_load_of_the_file_is_carried_until_another_is_told(bench, model_file):
+def test_load_of_the_file_holds_until_another_is_published(bench, model_file):
     planar_arm.write(model_file, planar_arm.document() | {"load": LOAD | {"center": [0.1, 0.0, 0.0]}})
     bench = bench().run()
-    follows(bench, loaded_torque(POSE))
+    bench.wait_for_torque(loaded_torque(POSE))
     publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
-    publisher.publish(load_message(mass=3.0))
-    follows(bench, loaded_torque(POSE, mass=3.0))
+    publisher.publish(build_load(mass=3.0))
+    bench.wait_for_torque(loaded_torque(POSE, mass=3.0))
     assert bench.reload().success
-    follows(bench, loaded_torque(POSE))
-    publisher.publish(load_message(mass=3.0))
-    follows(bench, loaded_torque(POSE, mass=3.0))
+    bench.wait_for_torque(loaded_torque(POSE))
+    publisher.publish(build_load(mass=3.0))
+    bench.wait_for_torque(loaded_torque(POSE, mass=3.0))
     planar_arm.write(model_file, planar_arm.document())
-    assert bench.reload().success, "a file that says nothing of a load leaves it"
+    assert bench.reload().success, "a file without load keeps the load in force"
     time.sleep(0.3)
     assert bench.torque == pytest.approx(loaded_torque(POSE, mass=3.0), abs=1e-9)
 
 
-STIFFNESS = 200.0
+STIFFNESS_NM_RAD = 200.0
 
 
-def soft_document():
-    springs = {name: {"stiffness": STIFFNESS} for name in planar_arm.JOINTS[1:]}
+def build_flexible_document():
+    springs = {name: {"stiffness": STIFFNESS_NM_RAD} for name in planar_arm.JOINTS[1:]}
     return planar_arm.document() | {"flexible_joints": springs}
 
 
 def sagging_torque(motors):
-    """Torque of links that hang on their springs, by repetition until it stays."""
+    """Return the gravity torque of links on springs, by fixed-point iteration."""
     torque = [0.0, 0.0, 0.0]
     for _ in range(200):
-        torque = planar_arm.gravity_torque([q - t / STIFFNESS for q, t in zip(motors, torque, strict=True)])
+        torque = planar_arm.gravity_torque([q - t / STIFFNESS_NM_RAD for q, t in zip(motors, torque, strict=True)])
     return torque
 
 
 class LinkEncoders:
-    """Publishes the links' positions at 100 Hz by the robot's node, until it is told not to."""
+    """Publisher of the links' positions at 100 Hz by the robot's node."""
 
     def __init__(self, robot, position):
         self.position, self.silent = position, False
@@ -281,28 +271,28 @@ class LinkEncoders:
             self._publisher.publish(message)
 
 
-def links_of(bench):
+def read_links_status(bench):
     return next(value.value for value in bench.robot.diagnostics[-1].values if value.key == "links")
 
 
 @pytest.mark.parametrize("springs", [True, False])
-def test_measured_links_are_counted_with_and_springs_where_they_fall_silent(bench, model_file, springs):
+def test_measured_links_are_used_and_springs_when_they_are_silent(bench, model_file, springs):
     if springs:
-        planar_arm.write(model_file, soft_document())
-    bench = bench(link_states_topic="link_states", timeout=TIMEOUT)
+        planar_arm.write(model_file, build_flexible_document())
+    bench = bench(link_states_topic="link_states", timeout=TIMEOUT_S)
     links = [POSE[0], POSE[1] + 0.05, POSE[2] - 0.03]
     encoders = LinkEncoders(bench.robot, links)
     bench.run()
-    follows(bench, planar_arm.gravity_torque(links))
-    wait(lambda: bench.robot.diagnostics and links_of(bench) == "measured")
+    bench.wait_for_torque(planar_arm.gravity_torque(links))
+    wait(lambda: bench.robot.diagnostics and read_links_status(bench) == "measured")
     encoders.silent = True
-    else_torque = sagging_torque(POSE) if springs else planar_arm.gravity_torque(POSE)
-    wait(lambda: bench.torque == pytest.approx(else_torque, abs=1e-4))
+    fallback_torque = sagging_torque(POSE) if springs else planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx(fallback_torque, abs=1e-4))
     wait(lambda: "links not measured: link_states: no new state of the links" in bench.robot.diagnostics[-1].message)
     assert bench.state == "active"
     encoders.silent = False
-    follows(bench, planar_arm.gravity_torque(links))
-    wait(lambda: links_of(bench) == "measured")
+    bench.wait_for_torque(planar_arm.gravity_torque(links))
+    wait(lambda: read_links_status(bench) == "measured")
 
 
 @pytest.mark.parametrize(
@@ -313,18 +303,18 @@ def test_measured_links_are_counted_with_and_springs_where_they_fall_silent(benc
         (2, math.nan, "position of joint 'joint_3' is nan"),
     ],
 )
-def test_a_link_that_cannot_be_where_it_is_said_to_be_is_not_believed(bench, joint, position, message):
+def test_implausible_link_positions_are_ignored(bench, joint, position, message):
     bench = bench(link_states_topic="link_states")
     encoders = LinkEncoders(bench.robot, [POSE[0], POSE[1] + 0.05, POSE[2]])
     bench.run()
-    follows(bench, planar_arm.gravity_torque(encoders.position))
+    bench.wait_for_torque(planar_arm.gravity_torque(encoders.position))
     encoders.position[joint] = position
-    follows(bench, planar_arm.gravity_torque(POSE))
+    bench.wait_for_torque(planar_arm.gravity_torque(POSE))
     wait(lambda: any(message in status.message for status in bench.robot.diagnostics))
     assert bench.state == "active"
 
 
-def test_deactivation_ends_at_zero_and_allows_another_life(bench):
+def test_deactivation_ends_at_zero_and_allows_reconfiguration(bench):
     bench = bench().run()
     assert bench.transition(Transition.TRANSITION_DEACTIVATE)
     bench.check_fade(planar_arm.gravity_torque(POSE))
@@ -336,18 +326,18 @@ def test_deactivation_ends_at_zero_and_allows_another_life(bench):
     assert bench.transition(Transition.TRANSITION_CLEANUP)
     assert bench.state == "unconfigured"
     bench.run()
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+    bench.wait_for_torque(planar_arm.gravity_torque(POSE))
 
 
-def test_gravity_torque_is_published_before_anything_is_enabled(bench):
+def test_gravity_torque_is_published_before_enable(bench):
     bench = bench(scale=[0.5])
-    heard = []
-    bench.robot.create_subscription(JointState, "/gravity_compensation/gravity_torque", heard.append, 10)
+    received = []
+    bench.robot.create_subscription(JointState, "/gravity_compensation/gravity_torque", received.append, 10)
     bench.activate()
-    wait(lambda: heard)
-    assert list(heard[-1].name) == list(planar_arm.JOINTS)
-    assert list(heard[-1].effort) == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
-    assert heard[-1].header.stamp.sec
+    wait(lambda: received)
+    assert list(received[-1].name) == list(planar_arm.JOINTS)
+    assert list(received[-1].effort) == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
+    assert received[-1].header.stamp.sec
     assert not bench.robot.commands
     bench.robot.silent = True
     wait(lambda: bench.node._loop.states.heard < time.monotonic() - 0.3)
@@ -374,7 +364,7 @@ BAD_CONFIGURATIONS: dict[str, tuple[dict, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_CONFIGURATIONS)
-def test_configure_refuses(bench, case, capfd):
+def test_invalid_configuration_is_refused(bench, case, capfd):
     parameters, message = BAD_CONFIGURATIONS[case]
     bench = bench(**parameters)
     assert not bench.configure()
@@ -392,22 +382,22 @@ def test_configure_refuses(bench, case, capfd):
         ("effort_convention", "amperes", "torque or nothing"),
     ],
 )
-def test_a_value_out_of_range_is_refused_at_the_start(bench, name, value, expected):
+def test_value_out_of_range_is_refused_at_the_start(bench, name, value, expected):
     with pytest.raises(
         DynidError, match=f"^Parameter '{name}' of node 'gravity_compensation' is .*; expected {expected}$"
     ):
         bench(**{name: value})
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, tmp_path, ending):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_process_at_zero_torque(model_file, tmp_path, number):
     robot = Robot()
     threads = NodeThreads(robot)
-    with process(model_file, tmp_path, CALM) as node:
-        wait(lambda: robot.states and robot.states[-1] == "active", START_TIME)
-        node.send_signal(ending)
+    with start_process(model_file, tmp_path, LONG_TIMEOUT_S) as node:
+        wait(lambda: robot.states and robot.states[-1] == "active", START_TIMEOUT_S)
+        node.send_signal(number)
         time.sleep(0.05)
-        node.send_signal(ending)  # a terminal and launch both send it
+        node.send_signal(number)  # terminal and launch may both send it
         assert node.wait() == 0
         assert "Traceback" not in node.output
     threads.close()
@@ -415,4 +405,4 @@ def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, 
     torques = [list(message.data) for _, message in robot.commands]
     assert torques[-1] == [0.0, 0.0, 0.0]
     assert max(abs(torque[1]) for torque in torques) > 0.95 * abs(planar_arm.gravity_torque(POSE)[1])
-    robot.watch.check(EFFORT / FAULT_RAMP, EFFORT, robot.late)
+    robot.watch.check(EFFORT_LIMIT / FAULT_RAMP_S, EFFORT_LIMIT, robot.late)

@@ -1,4 +1,4 @@
-"""Shapes for RViz, in the colours of the palette."""
+"""Test the shapes of the markers for RViz."""
 
 import numpy as np
 import pytest
@@ -15,37 +15,37 @@ def shapes():
     return Shapes(Header(frame_id="base"), lifetime=2.5)
 
 
-def place(point):
+def coordinates(point):
     return [point.x, point.y, point.z]
 
 
 @pytest.mark.parametrize("angle", [2.0, -2.0])
-def test_the_tip_of_an_arc_goes_on_where_it_ends(shapes, angle):
-    turned = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+def test_tip_continues_the_end_of_the_arc(shapes, angle):
+    rotation = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     center = np.array([1.0, 2.0, 3.0])
-    shapes.arc("torque", turned, center, angle=angle, radius=RADIUS, color="ink")
+    shapes.arc("torque", rotation, center, angle=angle, radius=RADIUS, color="ink")
     arc, tip = shapes.markers
     assert (arc.type, tip.type) == (Marker.LINE_STRIP, Marker.ARROW)
-    assert place(arc.points[0]) == pytest.approx([RADIUS, 0.0, 0.0])
-    assert place(arc.points[-1]) == pytest.approx([RADIUS * np.cos(angle), RADIUS * np.sin(angle), 0.0])
-    chords = np.diff([place(point) for point in arc.points], axis=0)
+    assert coordinates(arc.points[0]) == pytest.approx([RADIUS, 0.0, 0.0])
+    assert coordinates(arc.points[-1]) == pytest.approx([RADIUS * np.cos(angle), RADIUS * np.sin(angle), 0.0])
+    chords = np.diff([coordinates(point) for point in arc.points], axis=0)
     assert np.linalg.norm(chords, axis=1).max() <= RADIUS * np.deg2rad(6.0)
-    start, end = (np.array(place(point)) for point in tip.points)
-    assert start == pytest.approx(center + turned @ place(arc.points[-1]))
-    along = np.sign(angle) * np.array([-np.sin(angle), np.cos(angle), 0.0])
-    assert turned.T @ (end - start) == pytest.approx(0.35 * RADIUS * along)
+    start, end = (np.array(coordinates(point)) for point in tip.points)
+    assert start == pytest.approx(center + rotation @ coordinates(arc.points[-1]))
+    tangent = np.sign(angle) * np.array([-np.sin(angle), np.cos(angle), 0.0])
+    assert rotation.T @ (end - start) == pytest.approx(0.35 * RADIUS * tangent)
 
 
-def test_the_tip_of_a_short_arc_is_no_larger_than_the_arc(shapes):
-    """Or a torque of nothing would look like much."""
+def test_tip_of_a_short_arc_is_no_longer_than_the_arc(shapes):
+    """Otherwise a negligible torque would look large."""
     shapes.arc("torque", np.eye(3), np.zeros(3), angle=0.06, radius=RADIUS, color="ink")
     _, tip = shapes.markers
-    start, end = (np.array(place(point)) for point in tip.points)
+    start, end = (np.array(coordinates(point)) for point in tip.points)
     assert np.linalg.norm(end - start) == pytest.approx(0.06 * RADIUS)
     assert max(tip.scale.x, tip.scale.y, tip.scale.z) <= 0.06 * RADIUS
 
 
-def test_markers_keep_their_numbers_when_others_are_left_out(shapes):
+def test_markers_keep_their_ids_without_the_others(shapes):
     shapes.skip_ids("torque", 3)
     shapes.sphere("torque", np.zeros(3), 0.1, "ink")
     shapes.sphere("load", np.zeros(3), 0.1, "ink")

@@ -1,4 +1,4 @@
-"""The node over DDS: joint states and a load in, markers out, in the places and sizes that Pinocchio says."""
+"""Test the marker node over DDS: its markers agree with Pinocchio in place and size."""
 
 import math
 import time
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 
 class Bench:
-    """The node in a thread; joint states of the arm and of a gripper, on request."""
+    """Marker node, a viewer, and a publisher of joint states of the arm and of a gripper."""
 
     def __init__(self, **parameters):
         values = {"robot_description": URDF, "rate": 50.0, "size": 0.2} | parameters
@@ -59,7 +59,7 @@ class Bench:
         self.states.publish(message)
         self.states.publish(JointState(name=["finger"], position=[0.01]))
 
-    def until(self, condition, seconds=60.0, publish=True):
+    def wait_until(self, condition, seconds=60.0, publish=True):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.statuses[-1:]
@@ -68,28 +68,28 @@ class Bench:
             time.sleep(0.02)
 
     def picture(self, condition=lambda markers: True):
-        """Markers of the next picture that fulfils a condition, by kind."""
+        """Return the markers of the next picture that fulfils a condition, by namespace."""
         self.pictures.clear()
-        self.until(lambda: any(condition(by_kind(message)) for message in list(self.pictures)))
-        return next(found for message in self.pictures if condition(found := by_kind(message)))
+        self.wait_until(lambda: any(condition(group_markers(message)) for message in list(self.pictures)))
+        return next(filter(condition, map(group_markers, self.pictures)))
 
 
-def by_kind(message):
+def group_markers(message):
     kinds = {}
     for marker in message.markers:
         kinds.setdefault(marker.ns, []).append(marker)
     return kinds
 
 
-def place(point):
+def coordinates(point):
     return np.array([point.x, point.y, point.z])
 
 
-def of_type(markers, kind):
+def select_type(markers, kind):
     return [marker for marker in markers if marker.type == kind]
 
 
-def test_pictures_agree_with_pinocchio():
+def test_markers_agree_with_pinocchio():
     with Bench() as bench:
         robot = bench.node.view.robot
         np.testing.assert_array_equal(robot.limits.effort, LIMITS)
@@ -99,19 +99,21 @@ def test_pictures_agree_with_pinocchio():
         masses = [body.mass for body in bodies]
         places = [pose[:3, :3] @ body.lever + pose[:3, 3] for pose, body in zip(poses, bodies, strict=True)]
         picture = bench.picture()
-        (ball,) = of_type(picture["center_of_mass"], Marker.SPHERE)
-        np.testing.assert_allclose(place(ball.pose.position), np.average(places, axis=0, weights=masses), atol=1e-9)
-        (words,) = of_type(picture["center_of_mass"], Marker.TEXT_VIEW_FACING)
-        assert words.text == f"{sum(masses):.1f} kg (URDF)"
-        arcs = of_type(picture["gravity_torque"], Marker.LINE_STRIP)
+        (ball,) = select_type(picture["center_of_mass"], Marker.SPHERE)
+        np.testing.assert_allclose(
+            coordinates(ball.pose.position), np.average(places, axis=0, weights=masses), atol=1e-9
+        )
+        (label,) = select_type(picture["center_of_mass"], Marker.TEXT_VIEW_FACING)
+        assert label.text == f"{sum(masses):.1f} kg (URDF)"
+        arcs = select_type(picture["gravity_torque"], Marker.LINE_STRIP)
         heavy = np.abs(torque / LIMITS) >= MIN_SHOWN_FRACTION
         assert not heavy[0]
         assert heavy[1:].sum() >= 4
         for arc, pose, value, limit in zip(arcs, poses[heavy], torque[heavy], np.array(LIMITS)[heavy], strict=True):
-            last = place(arc.points[-1])
+            last = coordinates(arc.points[-1])
             end = pose[:3, :3] @ last + pose[:3, 3]
-            turned = Rotation.from_quat([getattr(arc.pose.orientation, axis) for axis in "xyzw"]).apply(last)
-            np.testing.assert_allclose(turned + place(arc.pose.position), end, atol=1e-9)
+            tip = Rotation.from_quat([getattr(arc.pose.orientation, axis) for axis in "xyzw"]).apply(last)
+            np.testing.assert_allclose(tip + coordinates(arc.pose.position), end, atol=1e-9)
             angle = math.atan2(last[1], last[0])
             assert angle == pytest.approx(FULL_ARC_RAD * value / limit, abs=1e-9)
         assert {marker.header.frame_id for markers in picture.values() for marker in markers} == {"base_link"}
@@ -120,53 +122,53 @@ def test_pictures_agree_with_pinocchio():
         assert "load" not in picture
 
 
-def test_torques_from_outside_and_near_limits_are_shown():
+def test_external_torques_and_near_limits_are_shown():
     with Bench() as bench:
         robot = bench.node.view.robot
         torques = [23.0, 0.0, -230.0, 0.0, 5.0, 0.0]
-        outside = bench.viewer.create_publisher(JointState, "external_torque/joint_torques", 10)
+        publisher = bench.viewer.create_publisher(JointState, "external_torque/joint_torques", 10)
         message = JointState(name=list(robot.joint_names), effort=torques)
-        bench.until(lambda: outside.get_subscription_count() > 0)
-        outside.publish(JointState(name=["finger"], effort=[1.0]))
+        bench.wait_until(lambda: publisher.get_subscription_count() > 0)
+        publisher.publish(JointState(name=["finger"], effort=[1.0]))
 
-        def shown(kinds):
-            outside.publish(message)
+        def has_external_torque(kinds):
+            publisher.publish(message)
             return "external_torque" in kinds
 
-        picture = bench.picture(shown)
-        arcs = of_type(picture["external_torque"], Marker.LINE_STRIP)
-        assert [arc.id // 3 for arc in arcs] == [0, 2, 4], "none of what is not there; the others keep their ids"
-        angles = [math.atan2(*place(arc.points[-1])[1::-1]) for arc in arcs]
+        picture = bench.picture(has_external_torque)
+        arcs = select_type(picture["external_torque"], Marker.LINE_STRIP)
+        assert [arc.id // 3 for arc in arcs] == [0, 2, 4], "torques of zero have no arc, and the others keep their ids"
+        angles = [math.atan2(*coordinates(arc.points[-1])[1::-1]) for arc in arcs]
         assert angles[0] == pytest.approx(FULL_ARC_RAD * 0.1)
         assert angles[2] == pytest.approx(FULL_ARC_RAD * 0.2)
-        words = [marker.text for marker in of_type(picture["external_torque"], Marker.TEXT_VIEW_FACING)]
+        words = [marker.text for marker in select_type(picture["external_torque"], Marker.TEXT_VIEW_FACING)]
         assert words == [f"{torque:.1f} N m" for torque in torques if torque]
         colors = [(arc.color.r, arc.color.g, arc.color.b) for arc in arcs]
-        assert colors[0] == colors[2] != colors[1], "beyond what the joint can bear"
+        assert colors[0] == colors[2] != colors[1], "torque beyond the effort limit has another color"
         assert "limits" not in picture
 
         low, high = robot.limits.lower, robot.limits.upper
         pose = POSE.copy()
         pose[1] = high[1] - 0.01 * (high[1] - low[1])
         bench.pictures.clear()
-        bench.until(lambda: bench.publish(pose) or any("limits" in by_kind(m) for m in list(bench.pictures)))
-        limits = next(kinds["limits"] for m in bench.pictures if "limits" in (kinds := by_kind(m)))
-        (said,) = of_type(limits, Marker.TEXT_VIEW_FACING)
+        bench.wait_until(lambda: bench.publish(pose) or any("limits" in group_markers(m) for m in list(bench.pictures)))
+        limits = next(filter(None, (group_markers(m).get("limits") for m in bench.pictures)))
+        (label,) = select_type(limits, Marker.TEXT_VIEW_FACING)
         displays = yaml.safe_load(share_path("config/dynid.rviz").read_text())["Visualization Manager"]["Displays"]
         (namespaces,) = (display["Namespaces"] for display in displays if display["Name"] == "Gravity")
         assert set(namespaces) == {*picture, "limits", "load"}
-        assert said.text == f"joint_2: {0.01 * (high[1] - low[1]):.2f} rad to its limit"
+        assert label.text == f"joint_2: {0.01 * (high[1] - low[1]):.2f} rad to its limit"
         pose[1] = high[1] + 0.02
         expected = "joint_2: 0.02 rad beyond its limit"
         bench.pictures.clear()
-        bench.until(
+        bench.wait_until(
             lambda: bench.publish(pose) or expected in {x.text for m in list(bench.pictures) for x in m.markers}
         )
         bench.pictures.clear()
-        bench.until(lambda: any("external_torque" not in by_kind(m) for m in list(bench.pictures)))
+        bench.wait_until(lambda: any("external_torque" not in group_markers(m) for m in list(bench.pictures)))
 
 
-def test_load_appears_and_goes():
+def test_load_is_shown_until_it_is_removed():
     with Bench() as bench:
         message = InertiaStamped()
         message.header.frame_id, message.inertia.m = "link_6", 2.0
@@ -175,19 +177,19 @@ def test_load_appears_and_goes():
         picture = bench.picture(lambda kinds: "load" in kinds)
         arm = PinocchioArm(URDF, bench.node.view.robot.joint_names, bench.node.view.robot.gravity)
         pose = arm.poses(POSE)[-1]
-        (ball,) = of_type(picture["load"], Marker.SPHERE)
+        (ball,) = select_type(picture["load"], Marker.SPHERE)
         expected = pose[:3, :3] @ [0.1, 0.0, 0.05] + pose[:3, 3]
-        np.testing.assert_allclose(place(ball.pose.position), expected, atol=1e-9)
-        assert of_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 2.00 kg"
+        np.testing.assert_allclose(coordinates(ball.pose.position), expected, atol=1e-9)
+        assert select_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 2.00 kg"
         message.inertia.m = 0.0
         bench.loads.publish(message)
         bench.picture(lambda kinds: "load" not in kinds)
         message.inertia.m, message.header.frame_id = 1.0, "nowhere"
         bench.loads.publish(message)
-        bench.until(lambda: any("its frame 'nowhere'" in status.message for status in bench.statuses))
+        bench.wait_until(lambda: any("its frame 'nowhere'" in status.message for status in bench.statuses))
 
 
-def test_the_load_that_the_compensation_counts_with_is_the_one_shown():
+def test_load_in_force_of_the_compensation_is_shown():
     with Bench() as bench:
         in_force = bench.viewer.create_publisher(InertiaStamped, "gravity_compensation/load_in_force", LATCHED)
         message = InertiaStamped()
@@ -195,22 +197,22 @@ def test_the_load_that_the_compensation_counts_with_is_the_one_shown():
         message.inertia.m = 1.5
         in_force.publish(message)
         picture = bench.picture(lambda kinds: "load" in kinds)
-        assert of_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 1.50 kg"
-        message.inertia.m = 9.0  # refused by the compensation, say
+        assert select_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 1.50 kg"
+        message.inertia.m = 9.0  # as if the compensation refused it
         bench.loads.publish(message)
         message.inertia.m = 0.0
         in_force.publish(message)
         bench.picture(lambda kinds: "load" not in kinds)
 
 
-def test_nothing_is_shown_of_an_arm_that_is_silent():
+def test_no_markers_without_joint_states():
     with Bench() as bench:
         picture = bench.picture()
         assert all(marker.lifetime.sec == PICTURE_LIFETIME_S for markers in picture.values() for marker in markers)
-        bench.until(lambda: any("no message on /joint_states" in s.message for s in bench.statuses), publish=False)
-        shown = len(bench.pictures)
+        bench.wait_until(lambda: any("no message on /joint_states" in s.message for s in bench.statuses), publish=False)
+        n_pictures = len(bench.pictures)
         time.sleep(0.1)
-        assert len(bench.pictures) == shown
+        assert len(bench.pictures) == n_pictures
 
 
 @pytest.mark.parametrize(
@@ -219,15 +221,12 @@ def test_nothing_is_shown_of_an_arm_that_is_silent():
         ({"rate": 0.0}, "'rate' .* is 0"),
         ({"rate": 1e-12}, "'rate' .* is 1e-12; expected 0.1 to 60"),
         ({"size": 1e308}, r"'size' .* is 1e\+308; expected 0.001 to 10"),
-        (
-            {"marker_topic": "<robot/>"},
-            "'marker_topic' of node 'gravity_markers' is '<robot/>', which is no name",
-        ),
+        ({"marker_topic": "<robot/>"}, "'marker_topic' of node 'gravity_markers' is '<robot/>', which is no name"),
         ({"marker_topic": ""}, "Parameter 'marker_topic' of node 'gravity_markers' is '', which is no name"),
         ({"size": -1.0}, "'size' .* is -1"),
         ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
     ],
 )
-def test_bad_parameters_end_the_node_at_the_start(parameters, words):
+def test_invalid_parameters_end_the_node_at_the_start(parameters, words):
     with pytest.raises(DynidError, match=words):
         Bench(**parameters)

@@ -1,4 +1,4 @@
-"""What docs/promises.md says of the nodes that identify: each bad recording is answered, no file is ever half."""
+"""Test the reactions of identification nodes in docs/promises.md: answers to bad recordings and whole files."""
 
 import gc
 import itertools
@@ -19,7 +19,8 @@ import rclpy
 from bag_files import START, joint_state, write_bag
 from helpers.identification_bench import IdentificationBench
 from helpers.node_process import NodeProcess
-from helpers.waiting import START_TIME
+from helpers.node_threads import assert_refused, assert_success
+from helpers.waiting import START_TIMEOUT_S
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32, String
@@ -40,8 +41,8 @@ from dynid_ros.trajectories import Trajectory, move
 
 
 @cache
-def experiment():
-    """Rests of joints 2 and 3 at six angles, from below and from above, as a recording."""
+def record_rests():
+    """Return a recording of joints 2 and 3 at rest at six angles, approached from below and from above."""
     rng = np.random.default_rng(0)
     poses = [np.zeros(3)]
     for sign in (1, -1):
@@ -49,12 +50,12 @@ def experiment():
             for angle in np.linspace(-1.2, 1.2, 6)[::sign]:
                 pose = angle * np.eye(3)[joint]
                 poses += [pose - sign * np.array([0.0, 0.1, 0.1]), pose]
-    ways = [
+    segments = [
         move(planar_arm.JOINTS, start, end, 0.4)
         for pair in itertools.pairwise(poses)
         for start, end in (pair, pair[1:] * 2)
     ]
-    motion = Trajectory.join(ways).sample(100.0)
+    motion = Trajectory.join(segments).sample(100.0)
     noise = rng.normal(size=(2, *motion.position.shape))
     torque = [planar_arm.gravity_torque(pose) for pose in motion.position] + 0.02 * noise[0]
     position = motion.position + 2e-5 * noise[1]
@@ -64,41 +65,34 @@ def experiment():
 @pytest.fixture(name="recording")
 def fixture_recording(tmp_path):
     path = tmp_path / "run.npz"
-    experiment().write_npz(path)
-    return path
-
-
-@pytest.fixture(name="urdf")
-def fixture_urdf(tmp_path):
-    path = tmp_path / "planar.urdf"
-    path.write_text(planar_arm.urdf())
+    record_rests().write_npz(path)
     return path
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path, urdf, keep):
-    """Function that makes the node with parameters and spins it."""
+def fixture_start(tmp_path, urdf_file, keep):
+    """Return a function that starts a node with parameters."""
 
     def start(make_node=GravityIdentificationNode, **parameters):
-        given = {
-            "robot_description": urdf,
+        values = {
+            "robot_description": urdf_file,
             "effort_convention": "torque",
             "output": tmp_path / "out",
         } | parameters
-        return keep(IdentificationBench(make_node, **given))
+        return keep(IdentificationBench(make_node, **values))
 
     return start
 
 
-def wait(bench, condition, seconds=START_TIME):
+def wait(bench, condition, seconds=START_TIMEOUT_S):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "timed out"
         rclpy.spin_once(bench.client, timeout_sec=0.02)
 
 
-def whole(output):
-    """Whether both files are there; each of them must be whole or absent."""
+def check_files(output):
+    """Assert that each output file is whole or absent; return whether both exist."""
     identified, report = output / "identified.yaml", output / "report.html"
     if identified.exists():
         assert load_identified(identified)["gravity"]["joint_2"]["observable"]
@@ -107,73 +101,83 @@ def whole(output):
     return identified.exists() and report.exists()
 
 
-def missing(path):
+def name_missing_path(path):
     return path / "nowhere"
 
 
-def empty_folder(path):
+def make_empty_folder(path):
     (path / "bag").mkdir()
     return path / "bag"
 
 
-def empty_bag(path):
+def write_empty_bag(path):
     return write_bag(path / "bag", [])
 
 
-def no_bag(path):
+def write_wrong_content(path):
     (path / "run.mcap").write_bytes(b"no bag at all" * 100)
     return path / "run.mcap"
 
 
-def garbage_npz(path):
+def write_invalid_npz(path):
     (path / "run.npz").write_bytes(b"PK\x03\x04 and then nothing")
     return path / "run.npz"
 
 
-def half_npz(path):
-    experiment().write_npz(path / "run.npz")
+def write_half_npz(path):
+    record_rests().write_npz(path / "run.npz")
     content = (path / "run.npz").read_bytes()
     (path / "run.npz").write_bytes(content[: len(content) // 2])
     return path / "run.npz"
 
 
-def bag(path, names, position, effort):
-    """MCAP file of a bag at 100 Hz, in chunks."""
+def write_recording(path, names, position, effort):
+    """Write a bag at 100 Hz in chunks; return its MCAP file."""
     stamps = START + 10**7 * np.arange(len(position))
     rows = zip(stamps.tolist(), position, effort, strict=True)
     messages = [("/joint_states", stamp, joint_state(stamp, names, q, (), tau)) for stamp, q, tau in rows]
     return write_bag(path / "bag", messages, chunk=50) / "bag.mcap"
 
 
-def truncated(file, share):
+def truncate(file, share):
     file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
     return file
 
 
-def other_arm(path):
-    return bag(path, ["a", "b"], np.zeros((50, 2)), np.zeros((50, 2)))
+def write_another_arm(path):
+    return write_recording(path, ["a", "b"], np.zeros((50, 2)), np.zeros((50, 2)))
 
 
-def nan(path):
-    return bag(path, planar_arm.JOINTS, np.full((50, 3), math.nan), np.zeros((50, 3)))
+def write_nan_positions(path):
+    return write_recording(path, planar_arm.JOINTS, np.full((50, 3), math.nan), np.zeros((50, 3)))
 
 
-def cut_at_its_head(path):
-    return truncated(bag(path, planar_arm.JOINTS, np.zeros((200, 3)), np.zeros((200, 3))), 0.02)
+def write_truncated_header(path):
+    return truncate(write_recording(path, planar_arm.JOINTS, np.zeros((200, 3)), np.zeros((200, 3))), 0.02)
 
 
-BAD = [missing, empty_folder, empty_bag, no_bag, garbage_npz, half_npz, other_arm, nan, cut_at_its_head]
+BAD_RECORDINGS = [
+    name_missing_path,
+    make_empty_folder,
+    write_empty_bag,
+    write_wrong_content,
+    write_invalid_npz,
+    write_half_npz,
+    write_another_arm,
+    write_nan_positions,
+    write_truncated_header,
+]
 
 
-def test_a_bad_recording_is_answered_and_the_next_is_fitted(start, tmp_path, recording):
+def test_bad_recordings_are_answered_and_the_next_is_fitted(start, tmp_path, recording):
     bench = start()
-    for bad in BAD:
-        folder = tmp_path / bad.__name__
+    for make_recording in BAD_RECORDINGS:
+        folder = tmp_path / make_recording.__name__
         folder.mkdir()
-        path = bad(folder)
+        path = make_recording(folder)
         bench.set_parameters(recording=str(path))
         answer = bench.identify()
-        assert not answer.success, bad
+        assert not answer.success, make_recording
         assert path.name in answer.message
         assert len(answer.message.splitlines()) < 5
         assert answer.message in bench.node.status()[1]
@@ -183,46 +187,44 @@ def test_a_bad_recording_is_answered_and_the_next_is_fitted(start, tmp_path, rec
     assert "gone does not exist" in bench.identify().message
     bench.set_parameters(validation_recording="")
     assert bench.identify().success
-    assert whole(tmp_path / "out")
+    assert check_files(tmp_path / "out")
 
 
-def test_of_a_truncated_bag_the_whole_part_is_fitted(start, tmp_path):
-    path = truncated(bag(tmp_path, planar_arm.JOINTS, experiment().position, experiment().torque), 0.9)
-    answer = start(recording=path).identify()
-    assert answer.success, answer.message
-    assert "cut off" in answer.message
+def test_complete_part_of_a_truncated_bag_is_fitted(start, tmp_path):
+    path = truncate(write_recording(tmp_path, planar_arm.JOINTS, record_rests().position, record_rests().torque), 0.9)
+    assert_success(start(recording=path).identify(), "cut off")
 
 
-def test_a_bag_that_is_gone_is_named(start, tmp_path):
+def test_missing_bag_is_named(start, tmp_path):
     bench = start()
     bench.announce_bag(tmp_path / "deleted")
     wait(bench, lambda: bench.node.bag)
     assert "deleted does not exist" in bench.identify().message
 
 
-def test_of_calls_in_parallel_one_is_served(start, recording, tmp_path):
+def test_only_one_of_parallel_calls_is_served(start, recording, tmp_path):
     bench = start(recording=recording)
     service = bench.client.create_client(Trigger, "/gravity_identification/identify")
-    assert service.wait_for_service(START_TIME)
+    assert service.wait_for_service(START_TIMEOUT_S)
     calls = [service.call_async(Trigger.Request()) for _ in range(4)]
     wait(bench, lambda: all(call.done() for call in calls))
     answers = [call.result() for call in calls]
     assert any(answer.success for answer in answers)
     assert all(answer.success or "already" in answer.message for answer in answers)
-    assert whole(tmp_path / "out")
+    assert check_files(tmp_path / "out")
     assert bench.identify().success
 
 
-def test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled(start, recording, tmp_path, monkeypatch):
+def test_long_identification_reports_progress_and_can_be_cancelled(start, recording, tmp_path, monkeypatch):
     fit, steps = GravityIdentification.fit, []
 
-    def slowly(self, *recordings):
+    def fit_slowly(self, *recordings):
         for _ in each(range(1000)):
             steps.append(time.monotonic())
             time.sleep(0.02)
         return fit(self, *recordings)
 
-    monkeypatch.setattr(GravityIdentification, "fit", slowly)
+    monkeypatch.setattr(GravityIdentification, "fit", fit_slowly)
     bench = start(recording=recording)
     states, progress = [], []
     bench.client.create_subscription(String, "/gravity_identification/state", lambda m: states.append(m.data), LATCHED)
@@ -232,18 +234,18 @@ def test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled(start, reco
     services = {
         name: bench.client.create_client(Trigger, f"/gravity_identification/{name}") for name in ("identify", "cancel")
     }
-    assert all(service.wait_for_service(START_TIME) for service in services.values())
+    assert all(service.wait_for_service(START_TIMEOUT_S) for service in services.values())
     wait(bench, lambda: states)
     assert states == ["idle"]
-    nothing = services["cancel"].call_async(Trigger.Request())
-    wait(bench, nothing.done)
-    assert nothing.result().message == "nothing to cancel: no identification runs"
+    cancel_call = services["cancel"].call_async(Trigger.Request())
+    wait(bench, cancel_call.done)
+    assert cancel_call.result().message == "nothing to cancel: no identification runs"
     call = services["identify"].call_async(Trigger.Request())
     wait(bench, lambda: any(" left" in state for state in states))
-    told = next(state for state in states if " left" in state)
-    part, left = re.fullmatch(r"identifying: .* \(2 of 3\), (\d+) %, some (\d+) s left", told).groups()
-    took = (steps[-1] - steps[0]) / (len(steps) - 1)  # 20 ms, and longer on a busy machine
-    assert float(left) == pytest.approx(1000 * took * (1.0 - 0.01 * float(part)), rel=0.5)
+    state_text = next(state for state in states if " left" in state)
+    percentage, left = re.fullmatch(r"identifying: .* \(2 of 3\), (\d+) %, some (\d+) s left", state_text).groups()
+    step_time = (steps[-1] - steps[0]) / (len(steps) - 1)  # 20 ms, or more on a busy computer
+    assert float(left) == pytest.approx(1000 * step_time * (1.0 - 0.01 * float(percentage)), rel=0.5)
     wait(bench, lambda: 1 / 3 < progress[-1] < 2 / 3)
     services["cancel"].call_async(Trigger.Request())
     done = len(steps)
@@ -254,19 +256,18 @@ def test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled(start, reco
     wait(bench, lambda: states[-1].startswith("cancelled while"))
     assert not (tmp_path / "out").exists()
     monkeypatch.undo()
-    answer = bench.identify()
-    assert answer.success, answer.message
+    assert_success(bench.identify())
     wait(bench, lambda: states[-1].startswith("identified"))
     assert len(states[-1].splitlines()) <= 25
     assert progress[-1] == 1.0
 
 
-def test_parameters_and_urdf_that_change_are_for_the_next_call(start, recording, tmp_path):
+def test_changed_parameters_and_urdf_apply_to_the_next_call(start, recording, tmp_path):
     bench = start(recording=recording)
     publisher = bench.client.create_publisher(String, "robot_description", LATCHED)
     publisher.publish(String(data="<robot"))
     service = bench.client.create_client(Trigger, "/gravity_identification/identify")
-    assert service.wait_for_service(START_TIME)
+    assert service.wait_for_service(START_TIMEOUT_S)
     call = service.call_async(Trigger.Request())
     wait(bench, lambda: bench.node._since is not None or call.done())
     bench.set_parameters(recording=str(tmp_path / "nowhere"))
@@ -277,27 +278,23 @@ def test_parameters_and_urdf_that_change_are_for_the_next_call(start, recording,
         bench.set_parameters(effort_convention="motor_current")
 
 
-def test_a_folder_that_cannot_be_written_is_named(start, recording, tmp_path):
+def test_unwritable_folder_is_named(start, recording, tmp_path):
     (tmp_path / "file").touch()
     bench = start(recording=recording, output=tmp_path / "file" / "out")
-    answer = bench.identify()
-    assert not answer.success
-    assert f"cannot write {tmp_path / 'file' / 'out'}" in answer.message
+    assert_refused(bench.identify(), f"cannot write {tmp_path / 'file' / 'out'}")
 
 
-def test_a_fault_of_the_code_is_answered(start, recording, monkeypatch):
+def test_unexpected_exception_is_answered(start, recording, monkeypatch):
     bench = start(recording=recording)
     monkeypatch.setattr("dynid_ros.report.gravity.write_gravity_report", lambda *_: 1 / 0)
-    answer = bench.identify()
-    assert not answer.success
-    assert "ZeroDivisionError" in answer.message
+    assert_refused(bench.identify(), "ZeroDivisionError")
     assert "ZeroDivisionError" in bench.node.status()[1]
     monkeypatch.undo()
     assert bench.identify().success
 
 
 @pytest.mark.parametrize("text", ["", "<robot", "<robot name='a'><link name='b'/></robot>"])
-def test_a_malformed_urdf_ends_the_node_with_one_message(start, text):
+def test_malformed_urdf_ends_the_node_with_an_error(start, text):
     context = rclpy.Context()
     rclpy.init(context=context)
     node = Node("state_publisher", context=context)
@@ -308,18 +305,18 @@ def test_a_malformed_urdf_ends_the_node_with_one_message(start, text):
     context.shutdown()
 
 
-WRITING = "atomic.py"
+WRITER_FILE = "atomic.py"
 FORK = multiprocessing.get_context("fork")
 
 
 class Steps:
-    """Counts the calls that write a file, and kills the process at one of them."""
+    """Profiler that counts the calls of the file writer, and kills the process at one of them."""
 
     def __init__(self, last=-1):
         self.count, self._last = 0, last
 
     def __call__(self, frame, _event, _argument):
-        if frame.f_code.co_filename.endswith(WRITING):
+        if frame.f_code.co_filename.endswith(WRITER_FILE):
             self.count += 1
             if self.count == self._last:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -332,14 +329,14 @@ class Steps:
             sys.setprofile(None)
 
 
-def test_killed_at_any_step_of_writing_a_file_is_old_or_new(tmp_path):
+def test_file_is_old_or_new_after_a_kill_at_any_step(tmp_path):
     new = b"new" * 100_000
-    whole_way = Steps()
-    whole_way.write(tmp_path / "file", new)
-    found = set()
+    counter = Steps()
+    counter.write(tmp_path / "file", new)
+    contents = set()
     for old in (None, b"old" * 100_000):
-        for step in range(1, whole_way.count + 1):
-            for path in tmp_path.iterdir():  # also what a killed process left: to remove it would be further steps
+        for step in range(1, counter.count + 1):
+            for path in tmp_path.iterdir():  # also temporary files of a killed process, whose removal would add steps
                 path.unlink()
             if old is not None:
                 (tmp_path / "file").write_bytes(old)
@@ -348,41 +345,41 @@ def test_killed_at_any_step_of_writing_a_file_is_old_or_new(tmp_path):
             process.join()
             assert process.exitcode == -signal.SIGKILL
             content = (tmp_path / "file").read_bytes() if (tmp_path / "file").exists() else None
-            assert content in (old, new), f"half a file at step {step} of {whole_way.count}"
-            found.add(content)
-    assert len(found) == 3
+            assert content in (old, new), f"half a file at step {step} of {counter.count}"
+            contents.add(content)
+    assert len(contents) == 3
 
 
-def write_for_ever(robot, result, output):
-    gc.freeze()  # what ROS left behind in the other tests must not be ended in a fork
+def write_repeatedly(robot, result, output):
+    gc.freeze()  # ROS objects of earlier tests must not be finalized in a fork
     while True:
         result.save(output / "identified.yaml")
         write_gravity_report(output / "report.html", robot, result.document() | {"validation": []}, result.samples)
 
 
-def test_killed_at_any_moment_files_are_whole_or_absent(tmp_path):
+def test_files_are_whole_or_absent_after_a_kill_at_any_time(tmp_path):
     robot = RobotModel.from_urdf(planar_arm.urdf())
-    result = GravityIdentification(robot).fit(experiment())
+    result = GravityIdentification(robot).fit(record_rests())
     rng = random.Random(0)
     for turn in range(5):
-        process = FORK.Process(target=write_for_ever, args=(robot, result, tmp_path), daemon=True)
+        process = FORK.Process(target=write_repeatedly, args=(robot, result, tmp_path), daemon=True)
         process.start()
-        deadline = time.monotonic() + START_TIME
-        while turn == 2 and not whole(tmp_path):
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while turn == 2 and not check_files(tmp_path):
             assert time.monotonic() < deadline
         time.sleep(rng.uniform(0.0, 0.3))
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        whole(tmp_path)
-    assert whole(tmp_path)
-    shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
-    assert shown == {"identified.yaml", "report.html"}
+        check_files(tmp_path)
+    assert check_files(tmp_path)
+    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    assert names == {"identified.yaml", "report.html"}
 
 
-def test_a_process_that_is_killed_or_told_to_end_while_it_fits(recording, urdf, tmp_path):
+def test_process_ends_on_signals_during_a_fit(recording, urdf_file, tmp_path):
     parameters = {
-        "robot_description": urdf,
+        "robot_description": urdf_file,
         "effort_convention": "torque",
         "recording": recording,
         "output": tmp_path / "out",
@@ -393,19 +390,19 @@ def test_a_process_that_is_killed_or_told_to_end_while_it_fits(recording, urdf, 
     try:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with NodeProcess("gravity_identification", parameters) as process:
-                assert service.wait_for_service(START_TIME)
+                assert service.wait_for_service(START_TIMEOUT_S)
                 service.call_async(Trigger.Request())
                 rclpy.spin_once(client, timeout_sec=0.2)
                 process.send_signal(number)
                 assert process.wait() == (0 if number == signal.SIGTERM else -number)
                 assert "Traceback" not in process.output
-            whole(tmp_path / "out")
+            check_files(tmp_path / "out")
     finally:
         client.destroy_node()
         rclpy.shutdown()
 
 
-def test_the_watch_on_torque_sensors_names_what_is_wrong(start, tmp_path):
+def test_torque_sensor_watch_survives_nan_and_clock_jumps(start, tmp_path):
     model = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
     bench = start(TorqueSensorCalibrationNode, model_file=model, observe=True, observe_period=0.05)
     publisher = bench.client.create_publisher(JointState, "joint_states", 100)
@@ -419,7 +416,7 @@ def test_the_watch_on_torque_sensors_names_what_is_wrong(start, tmp_path):
 
     publish(1000.0, math.nan)
     wait(bench, lambda: "position of joint 'joint_1' is nan" in watch.status()[1])
-    # set forward, back, and to before its beginning: time goes on
+    # The clock is set forward, back and to before the start; the time of the watch continues.
     for first, end in ((1000.0, 0.02), (5000.0, 4000.02), (100.0, 4000.04), (-50.0, 4000.06)):
         for step in range(3):
             publish(first + 0.01 * step)

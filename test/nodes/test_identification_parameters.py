@@ -1,4 +1,4 @@
-"""Parameters with which a node that identifies cannot begin: it ends at the start, with one clear reason."""
+"""Test that an identification node with invalid parameters ends at the start with one reason."""
 
 import demo_arm_model
 import pytest
@@ -15,8 +15,8 @@ from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNod
 GRAVITY, LINKS, LOAD = GravityIdentificationNode, LinkIdentificationNode, LoadIdentificationNode
 SPRINGS, SENSORS = FlexibleJointIdentificationNode, TorqueSensorCalibrationNode
 LIVE = {"live": True}
-IDENTIFIED = "identified"
-"""Stands for a file with the links of the arm."""
+MODEL_FILE = "identified"
+"""Placeholder of the path of a file with the links of the arm."""
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,17 @@ IDENTIFIED = "identified"
         (SENSORS, {"observe": True}, DynidError, "observe needs model_file"),
         (LOAD, LIVE, DynidError, "live needs model_file"),
         (LOAD, LIVE | {"model_file": "nowhere.yaml"}, DynidError, "nowhere.yaml: cannot be read"),
-        (LOAD, LIVE | {"model_file": IDENTIFIED, "tare_file": "tare.yaml"}, DynidError, "takes no tare_file"),
+        (LOAD, LIVE | {"model_file": MODEL_FILE, "tare_file": "tare.yaml"}, DynidError, "takes no tare_file"),
         (
             LOAD,
-            LIVE | {"model_file": IDENTIFIED, "publish_rate": 1e-300},
+            LIVE | {"model_file": MODEL_FILE, "publish_rate": 1e-300},
             DynidError,
             "publish_rate is 1e-300; expected 0.001 to 250",
         ),
         (LOAD, {"largest_error": ".nan"}, DynidError, "largest_error is nan; expected a finite number above 0"),
         (
             LOAD,
-            LIVE | {"model_file": IDENTIFIED, "effort_convention": "gravity_compensated"},
+            LIVE | {"model_file": MODEL_FILE, "effort_convention": "gravity_compensated"},
             DynidError,
             "gravity is not in",
         ),
@@ -62,11 +62,11 @@ IDENTIFIED = "identified"
         (LOAD, LIVE | {"source": "wrench", "effort_convention": "''"}, DynidError, "expected one of torque"),
     ],
 )
-def test_bad_parameters_end_the_node_at_the_start(make_node, parameters, error, words, tmp_path, domain):
+def test_invalid_parameters_end_the_node_at_the_start(make_node, parameters, error, words, tmp_path, domain):
     urdf = share_path("config/demo_arm.urdf")
-    usual = {"robot_description": urdf, "effort_convention": "torque", "output": tmp_path / "out"}
-    values = usual | parameters
-    if values.get("model_file") == IDENTIFIED:
+    defaults = {"robot_description": urdf, "effort_convention": "torque", "output": tmp_path / "out"}
+    values = defaults | parameters
+    if values.get("model_file") == MODEL_FILE:
         values["model_file"] = demo_arm_model.write(tmp_path / "identified.yaml", links=True)
     rclpy.init(args=["--ros-args", *(part for name in values for part in ("-p", f"{name}:={values[name]}"))])
     with pytest.raises(error, match=words):

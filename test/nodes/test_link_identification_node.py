@@ -1,15 +1,15 @@
-"""The node over DDS: recordings in, the latched result and the files out; bad settings and calls answered clearly."""
+"""Test the link identification node over DDS: recordings in, latched result and files out."""
 
-import link_experiment as known
-import planar_arm
+import link_experiment
 import pytest
 from command_line import run
-from helpers.identification_bench import starter
+from helpers.identification_bench import make_starter
+from helpers.node_threads import assert_refused, assert_success
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.link_identification import LinkIdentificationNode
 
-ROBOT, _ = known.build_planar()
+ROBOT, _ = link_experiment.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
 
 
@@ -18,20 +18,17 @@ def fixture_bags(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bags")
     paths = [folder / f"run_{seed}.npz" for seed in (0, 1)]
     for seed, path in enumerate(paths):
-        known.record(ROBOT, TRUTH, seed).write_npz(path)
+        link_experiment.record(ROBOT, TRUTH, seed).write_npz(path)
     return paths
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path, keep):
-    """Function that makes the node with parameters and spins it."""
-    urdf = tmp_path / "planar.urdf"
-    urdf.write_text(planar_arm.urdf())
-
-    return starter(
+def fixture_start(tmp_path, urdf_file, keep):
+    """Return a function that starts the node with parameters."""
+    return make_starter(
         keep,
         LinkIdentificationNode,
-        robot_description=urdf,
+        robot_description=urdf_file,
         effort_convention="torque",
         output=tmp_path / "out",
         friction="coulomb,viscous,offset,smoothing=0.05",
@@ -41,9 +38,7 @@ def fixture_start(tmp_path, keep):
 
 def test_result_is_latched_and_written(start, bags, tmp_path, capsys):
     bench = start(recording=bags[0], validation_recording=bags[1])
-    response = bench.identify()
-    assert response.success, response.message
-    assert "Unseen torque (" in response.message
+    assert_success(bench.identify(), "Unseen torque (")
     document = bench.result()
     out = tmp_path / "out"
     files = {"identified": "identified.yaml", "urdf": "identified.urdf", "report": "report.html"}
@@ -53,7 +48,7 @@ def test_result_is_latched_and_written(start, bags, tmp_path, capsys):
     assert document["source"]["recordings"] == [str(bags[0])]
     assert document["source"]["settings"]["prior_weight"] == 1.0
     assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
-    assert document["friction"]["joint_2"]["coulomb"] == pytest.approx(known.COULOMB, rel=0.1)
+    assert document["friction"]["joint_2"]["coulomb"] == pytest.approx(link_experiment.COULOMB, rel=0.1)
     assert sorted(path.name for path in out.iterdir()) == [
         "experiment.yaml",
         "identified.urdf",
@@ -62,16 +57,13 @@ def test_result_is_latched_and_written(start, bags, tmp_path, capsys):
     ]
 
 
-def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
-    known.record(ROBOT, TRUTH).slice(slice(0, 200)).write_npz(tmp_path / "short.npz")
+def test_short_recording_makes_the_identification_fail(start, tmp_path):
+    link_experiment.record(ROBOT, TRUTH).slice(slice(0, 200)).write_npz(tmp_path / "short.npz")
     bench = start(recording=tmp_path / "short.npz")
-    response = bench.identify()
-    assert not response.success
-    assert "base parameters are not determined" in response.message
-    assert "record half a minute or more" in response.message
+    assert_refused(bench.identify(), "base parameters are not determined", "record half a minute or more")
     document = bench.result()
     assert "links" not in document
-    assert any("base parameters are not determined" in one for one in document["missing"])
+    assert any("base parameters are not determined" in text for text in document["missing"])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "experiment.yaml",
         "identified.yaml",
@@ -79,19 +71,15 @@ def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
     ]
 
 
-def test_recordings_are_chosen_while_the_node_runs(start, bags):
+def test_recordings_can_be_changed_while_the_node_runs(start, bags):
     bench = start()
-    before = bench.identify()
-    assert not before.success
-    assert "No recording" in before.message
+    assert_refused(bench.identify(), "No recording")
     bench.announce_bag(bags[0])
-    taken = bench.identify_until_success()
-    assert taken.success, taken.message
-    assert "unseen" not in taken.message.lower()
+    response = bench.identify_until_success()
+    assert response.success, response.message
+    assert "unseen" not in response.message.lower()
     bench.set_parameters(recording=str(bags[1]), validation_recording=str(bags[0]))
-    chosen = bench.identify()
-    assert chosen.success, chosen.message
-    assert "Unseen torque (" in chosen.message
+    assert_success(bench.identify(), "Unseen torque (")
     with pytest.raises(DynidError, match="node link_identification refused parameter estimator"):
         bench.set_parameters(estimator="ordinary")
 

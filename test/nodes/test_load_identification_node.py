@@ -1,4 +1,4 @@
-"""The node over DDS: recordings in, result and load out; and the load learnt from joint states."""
+"""Test the load identification node over DDS: from recordings, and live from joint states."""
 
 import time
 from dataclasses import replace
@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import rclpy
-import weighed_loads as known
+import weighed_loads
 import wrench_experiments
 from command_line import run
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
-from helpers.identification_bench import TIMEOUT, IdentificationBench, starter
+from helpers.identification_bench import TIMEOUT, IdentificationBench, make_starter
+from helpers.node_threads import assert_refused, assert_success
 from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
@@ -23,13 +24,13 @@ from dynid_ros.nodes.load_identification import LoadIdentificationNode
 from dynid_ros.nodes.shared.diagnostics import NO_CLOCK
 from dynid_ros.nodes.shared.topics import LATCHED
 
-LOAD = known.experiment().load
+LOAD = weighed_loads.experiment().load
 MASS, CENTER = LOAD[0], LOAD[1:4] / LOAD[0]
-START = 1_700_000_000
+START_S = 1_700_000_000
 
 
 class Bench(IdentificationBench):
-    """With ears for the load and the diagnostics, and joint states of an arm."""
+    """Node with a client that listens to load and diagnostics and publishes joint states."""
 
     def __init__(self, **parameters):
         super().__init__(LoadIdentificationNode, **parameters)
@@ -50,7 +51,7 @@ class Bench(IdentificationBench):
             rclpy.spin_once(self.client, timeout_sec=0.05)
 
     def live(self):
-        """The newest diagnostics."""
+        """Return the newest diagnostics of the live identification."""
         self.statuses.clear()
         self.wait(lambda: "load_identification: live" in self.statuses)
         return self.statuses["load_identification: live"]
@@ -59,9 +60,9 @@ class Bench(IdentificationBench):
         self.wait(lambda: self.states.get_subscription_count() > 0)
         gripper = JointState(name=["finger"], position=[0.0])
         for k in range(recording.n_samples):
-            # another order, and others in between, as drivers have it
+            # joints in another order, and states of a gripper in between
             message = JointState(name=list(recording.joint_names[::-1]))
-            message.header.stamp = Time(nanoseconds=round((START + recording.time[k]) * 1e9)).to_msg()
+            message.header.stamp = Time(nanoseconds=round((START_S + recording.time[k]) * 1e9)).to_msg()
             message.position = recording.position[k, ::-1].tolist()
             message.effort = recording.torque[k, ::-1].tolist()
             self.states.publish(message)
@@ -71,15 +72,15 @@ class Bench(IdentificationBench):
 
 @pytest.fixture(name="files", scope="module")
 def fixture_files(tmp_path_factory):
-    return known.files(tmp_path_factory.mktemp("load"))
+    return weighed_loads.files(tmp_path_factory.mktemp("load"))
 
 
 @pytest.fixture(name="start")
 def fixture_start(tmp_path, files, monkeypatch, keep):
-    """Function that makes the node with parameters and spins it."""
+    """Return a function that starts the node with parameters."""
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
-    return starter(
+    return make_starter(
         keep,
         Bench,
         robot_description=files.urdf,
@@ -89,34 +90,35 @@ def fixture_start(tmp_path, files, monkeypatch, keep):
     )
 
 
-def test_a_recording_is_weighed_and_told(start, files, tmp_path, capsys):
+def test_load_of_a_recording_is_identified_and_published(start, files, tmp_path, capsys):
     bench = start(recording=files.loaded)
-    response = bench.identify()
-    assert response.success, response.message
+    assert_success(bench.identify())
     assert bench.result()["load"]["mass"] == pytest.approx(MASS, rel=0.03)
     bench.wait(lambda: bench.loads)
-    told = bench.loads[-1]
+    message = bench.loads[-1]
     document = load_identified(tmp_path / "out" / "identified.yaml")
     assert "links" in document
-    assert told.header.frame_id == document["load"]["frame"] == "tool"
-    assert told.inertia.m == document["load"]["mass"]
-    assert [told.inertia.com.x, told.inertia.com.y, told.inertia.com.z] == pytest.approx(document["load"]["center"])
-    inertia = [getattr(told.inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
+    assert message.header.frame_id == document["load"]["frame"] == "tool"
+    assert message.inertia.m == document["load"]["mass"]
+    assert [message.inertia.com.x, message.inertia.com.y, message.inertia.com.z] == pytest.approx(
+        document["load"]["center"]
+    )
+    inertia = [getattr(message.inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
     assert inertia == pytest.approx(document["load"]["inertia"])
     assert (tmp_path / "out" / "drivers" / "ur.script").exists()
     assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_the_arm_alone_is_none(start, files, tmp_path):
+def test_arm_without_load_publishes_zero_mass(start, files, tmp_path):
     path = tmp_path / "empty.npz"
-    known.experiment(1).unloaded.write_npz(path)
+    weighed_loads.experiment(1).unloaded.write_npz(path)
     bench = start(recording=path)
     assert bench.identify().success
     bench.wait(lambda: bench.loads)
     assert bench.loads[-1].inertia.m == 0.0
 
 
-def test_what_is_not_decided_is_not_told(start, files):
+def test_undetermined_load_is_not_published(start, files):
     bench = start(recording=files.loaded, largest_error=0.001)
     assert bench.identify().success
     assert bench.result()["load"]["loaded"]
@@ -127,43 +129,41 @@ def test_recordings_are_chosen_while_the_node_runs(start, files, tmp_path, capsy
     bench = start(model_file="''")
     assert "No recording" in bench.identify().message
     bench.set_parameters(recording=str(files.loaded))
-    response = bench.identify()
-    assert not response.success
-    assert "model_file" in response.message
+    assert_refused(bench.identify(), "model_file")
     bench.set_parameters(unloaded_recording=str(files.unloaded))
-    response = bench.identify()
-    assert response.success, response.message
+    assert_success(bench.identify())
     assert bench.result()["load"]["mass"] == pytest.approx(MASS, rel=0.03)
     assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_a_wrist_sensor_needs_no_model_nor_convention(start, tmp_path):
+def test_wrist_sensor_needs_no_model_and_no_convention(start, tmp_path):
     motion = wrench_experiments.carried_motion("demo", 10.0, 0)
     motion.record(wrench_experiments.FT_300, np.random.default_rng(0)).write_npz(tmp_path / "run.npz")
     sensor = {"source": "wrench", "wrench_topic": "/wrench", "wrench_frame": "sensor"}
     bench = start(recording=tmp_path / "run.npz", model_file="''", effort_convention="''", **sensor)
-    response = bench.identify()
-    assert response.success, response.message
+    assert_success(bench.identify())
     bench.wait(lambda: bench.loads)
     assert bench.loads[-1].inertia.m == pytest.approx(motion.load[0], rel=0.01)
     bench.set_parameters(unloaded_recording=str(tmp_path / "run.npz"))
     assert "are for joint torques" in bench.identify().message
 
 
-def test_live_a_load_is_learnt_and_its_loss_noticed(start):
+def test_live_load_is_estimated_and_its_loss_detected(start):
     bench = start(live=True, publish_rate=20.0)
-    recording = known.at_work(50.0, drop=30.0)
+    recording = weighed_loads.at_work(50.0, drop=30.0)
     held = recording.slice(recording.time < 30.0)
     bench.publish(held)
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == held.n_samples)
     bench.wait(lambda: bench.loads)
-    told = bench.loads[-1].inertia
-    assert told.m == pytest.approx(MASS, rel=0.05)
-    assert [told.com.x, told.com.y, told.com.z] == pytest.approx(CENTER, abs=0.01)
+    inertia = bench.loads[-1].inertia
+    assert inertia.m == pytest.approx(MASS, rel=0.05)
+    assert [inertia.com.x, inertia.com.y, inertia.com.z] == pytest.approx(CENTER, abs=0.01)
     values, status = bench.live()
     assert values["dropped"] == values["refused"] == "0"
     assert "95 %" in values["load"]
-    assert status.message.startswith((f"load {values['load']}", "no message on"))  # which comes of a busy machine
+    assert status.message.startswith(
+        (f"load {values['load']}", "no message on")
+    )  # the second text may appear on a busy computer
     bench.publish(recording.slice(recording.time >= 30.0))
     bench.wait(lambda: bench.loads[-1].inertia.m == 0.0)
     change = bench.node.live.identification.changes[-1]
@@ -171,28 +171,28 @@ def test_live_a_load_is_learnt_and_its_loss_noticed(start):
     assert f"dropped about {-change.mass:.2g} kg at 17000000" in bench.live()[0]["last_change"]
 
 
-def test_live_a_bag_is_played_with_its_clock(start, capfd):
+def test_live_bag_uses_its_own_clock(start, capfd):
     bench = start(live=True, publish_rate=20.0, use_sim_time="true")
     bench.wait(lambda: NO_CLOCK in bench.live()[1].message)
     clock = bench.client.create_publisher(Clock, "/clock", 10)
     bench.wait(lambda: clock.get_subscription_count() > 0)
-    recording = known.at_work(30.0)
+    recording = weighed_loads.at_work(30.0)
     for begin in np.arange(0.0, 30.0, 3.0):
-        now = round((START + begin) * 1e9)
+        now = round((START_S + begin) * 1e9)
         clock.publish(Clock(clock=Time(nanoseconds=now).to_msg()))
-        # Nothing orders /clock and joint_states among each other.
+        # /clock and joint_states may arrive in any order.
         bench.wait(lambda now=now: bench.node.get_clock().now().nanoseconds == now)
         bench.publish(recording.slice((recording.time >= begin) & (recording.time < begin + 3.0)))
     bench.wait(lambda: bench.loads)
     assert bench.loads[-1].inertia.m == pytest.approx(MASS, rel=0.05)
-    assert START <= bench.loads[-1].header.stamp.sec <= START + 30
+    assert START_S <= bench.loads[-1].header.stamp.sec <= START_S + 30
     assert NO_CLOCK not in bench.live()[1].message
     assert capfd.readouterr().err.count(NO_CLOCK) == 1
 
 
-def test_live_gaps_are_counted_and_faults_named(start):
+def test_live_gaps_are_counted_and_nan_efforts_named(start):
     bench = start(live=True)
-    recording = known.at_work(3.0)
+    recording = weighed_loads.at_work(3.0)
     bench.publish(recording.slice(np.r_[0:100, 120:300]))
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == 280)
     assert bench.live()[0]["dropped"] == "20"
@@ -203,7 +203,7 @@ def test_live_gaps_are_counted_and_faults_named(start):
     assert "effort of joint 'joint_3' is nan" in bench.live()[1].message
 
 
-def test_live_an_estimate_that_fails_is_refused_and_the_next_one_comes(start, monkeypatch, capfd):
+def test_live_failed_estimate_is_skipped(start, monkeypatch, capfd):
     bench = start(live=True, publish_rate=20.0)
     estimates = []
     bench.client.create_subscription(String, "load_identification/estimate", estimates.append, 10)
@@ -213,14 +213,14 @@ def test_live_an_estimate_that_fails_is_refused_and_the_next_one_comes(start, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.node.live.identification, "estimate", fail)
-        bench.publish(known.at_work(3.0))
+        bench.publish(weighed_loads.at_work(3.0))
         bench.wait(lambda: "no such factor" in bench.live()[0]["load"])
         assert not estimates
     bench.wait(lambda: estimates)
     assert "joint_states: no load is published at this moment: no such factor" in capfd.readouterr().err
 
 
-def test_live_joint_states_of_a_wrong_type_are_an_error(start):
+def test_live_wrong_message_type_is_an_error(start):
     bench = start(live=True)
     bench.client.destroy_publisher(bench.states)
     bench.client.create_publisher(String, "joint_states", 10)
@@ -229,19 +229,19 @@ def test_live_joint_states_of_a_wrong_type_are_an_error(start):
     assert bench.live()[1].level == DiagnosticStatus.ERROR
 
 
-def test_live_a_clock_that_is_set_back(start):
+def test_live_clock_set_back_restarts_the_estimate(start):
     bench = start(live=True)
-    recording = known.at_work(6.0)
+    recording = weighed_loads.at_work(6.0)
     for _ in range(2):
         bench.publish(recording)
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == 2 * recording.n_samples)
     assert bench.node.live.identification.estimate().time < 6.0
 
 
-def test_live_states_that_come_in_another_order_are_no_clock_that_was_set_back(start, capfd):
-    """Half a second back is late, and no news; one and a half are another clock."""
+def test_live_late_states_are_dropped_without_a_restart(start, capfd):
+    """States half a second late are dropped; one and a half seconds mean that the clock was set back."""
     bench = start(live=True)
-    recording = known.at_work(6.0)
+    recording = weighed_loads.at_work(6.0)
     parts = [recording.slice(recording.time >= begin) for begin in (0.0, 5.5, 4.5)]
     for part in parts:
         bench.publish(part)

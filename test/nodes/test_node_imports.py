@@ -1,4 +1,4 @@
-"""A node that runs on a robot's computer for days loads what it uses: no estimators, no large parts of scipy."""
+"""Test that nodes for long use on a robot's computer load no estimators and no large parts of scipy."""
 
 import subprocess
 import sys
@@ -13,14 +13,14 @@ print(*(n for n, module in sys.modules.items() if not (n.startswith("dynid") and
 """
 
 
-@pytest.mark.parametrize(("node", "most"), [("gravity_compensation", 75), ("recorder", 30)])
-def test_a_node_loads_what_it_uses(node, most):
+@pytest.mark.parametrize(("node", "max_modules"), [("gravity_compensation", 75), ("recorder", 30)])
+def test_node_loads_no_heavy_modules(node, max_modules):
     program = PROGRAM.format(node=f"dynid_ros.nodes.{node}")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    megabytes, modules = done.stdout.splitlines()
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    megabytes, modules = process.stdout.splitlines()
     loaded = modules.split()
     assert not [name for name in loaded if name.startswith(HEAVY)]
-    assert len([name for name in loaded if name.startswith("dynid_ros.")]) <= most
+    assert len([name for name in loaded if name.startswith("dynid_ros.")]) <= max_modules
     assert int(megabytes) <= 75
 
 
@@ -50,10 +50,10 @@ recorder.destroy_node()
 
 
 @pytest.mark.usefixtures("domain")
-def test_nodes_start_where_endpoint_info_is_the_name(tmp_path, monkeypatch):
+def test_nodes_start_with_the_renamed_endpoint_info_module(tmp_path, monkeypatch):
     pytest.importorskip("mujoco")
     program = RENAMED_PROGRAM.format(folder=str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", ":".join(filter(None, sys.path)))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "no usable joint_states" in done.stdout
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "no usable joint_states" in process.stdout

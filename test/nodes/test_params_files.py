@@ -1,4 +1,4 @@
-"""A params file with a wrong name or a value of a wrong type: the node does not start, and says so in a line."""
+"""Test that a node does not start with an unknown name or a wrong type in its params file."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ pytest.importorskip("mujoco")
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 NODES = ["excitation", "gravity_compensation", "link_identification", "recorder", "simulator"]
-"""One of each kind: all nodes declare their parameters in the same way."""
+"""One node of each kind; all nodes declare their parameters by the same function."""
 
 
-def refusal(node, folder, **parameters):
-    """The one line of a node that was given a params file."""
+def read_error_line(node, folder, **parameters):
+    """Return the one line of output of a node with this params file."""
     path = folder / "params.yaml"
     path.write_text(yaml.safe_dump({f"/**/{node}": {"ros__parameters": parameters}}))
     with NodeProcess(node, None, "--params-file", str(path)) as process:
@@ -26,13 +26,13 @@ def refusal(node, folder, **parameters):
 
 @pytest.mark.usefixtures("domain")
 @pytest.mark.parametrize("node", NODES)
-def test_a_wrong_name_and_a_wrong_type_are_told_in_a_line(node, tmp_path):
+def test_unknown_name_and_wrong_type_give_one_error_line(node, tmp_path):
     (section,) = yaml.safe_load((CONFIG / f"{node}.yaml").read_text(encoding="utf-8")).values()
     name, value = next(iter(section["ros__parameters"].items()))
-    assert refusal(node, tmp_path, **{f"{name}x": value}) == (
+    assert read_error_line(node, tmp_path, **{f"{name}x": value}) == (
         f"error: Parameter '{name}x' of node '{node}' does not exist; did you mean {name}?"
     )
     wrong = 3.5 if isinstance(value, str) else "much"
-    line = refusal(node, tmp_path, **{name: wrong})
+    line = read_error_line(node, tmp_path, **{name: wrong})
     assert line.startswith(f"error: Parameter '{name}' of node '{node}' is ")
     assert "; expected " in line

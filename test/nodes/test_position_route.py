@@ -1,14 +1,14 @@
-"""What docs/promises.md says of output position: servos that sag, whose set-points pass through the node."""
+"""Test output position in docs/promises.md: set-points of sagging servos pass through the node."""
 
 import math
 import time
 
 import planar_arm
 import pytest
-from helpers.compensation_bench import CALM, FAULT_RAMP, POSE, TIMEOUT, Bench, Robot
+from helpers.compensation_bench import FAULT_RAMP_S, LONG_TIMEOUT_S, POSE, TIMEOUT_S, Bench, Robot
 from helpers.node_process import NodeProcess
 from helpers.node_threads import NodeThreads
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -16,24 +16,24 @@ from std_msgs.msg import Float64MultiArray
 from dynid_ros.control import CarriedLoad
 
 TOPIC = "/forward_position_controller/commands"
-STIFFNESS = 200.0
-OFFSET_LIMIT = 0.15
-SPEED = 0.5
+STIFFNESS_NM_RAD = 200.0
+OFFSET_LIMIT_RAD = 0.15
+SPEED_RAD_S = 0.5
 PARAMETERS = {
     "output": "position",
-    "servo_stiffness": [STIFFNESS],
-    "offset_limits": [OFFSET_LIMIT],
-    "setpoint_velocity": [SPEED],
+    "servo_stiffness": [STIFFNESS_NM_RAD],
+    "offset_limits": [OFFSET_LIMIT_RAD],
+    "setpoint_velocity": [SPEED_RAD_S],
 }
-MAX_SETPOINT_RATE = SPEED + OFFSET_LIMIT / FAULT_RAMP
+MAX_SETPOINT_RATE = SPEED_RAD_S + OFFSET_LIMIT_RAD / FAULT_RAMP_S
 TARGET = [0.2, 0.5, -0.1]
-SAG = [torque / STIFFNESS for torque in planar_arm.gravity_torque(POSE)]
+SAG = [torque / STIFFNESS_NM_RAD for torque in planar_arm.gravity_torque(POSE)]
 
 pytestmark = pytest.mark.usefixtures("ros")
 
 
 class Servos(Robot):
-    """Proportional servos without friction, which hold the last set-point that they received."""
+    """Proportional servos without friction, which hold the last received set-point."""
 
     def __init__(self, message=Float64MultiArray, topic=TOPIC):
         super().__init__(message, topic)
@@ -49,11 +49,11 @@ class Servos(Robot):
             position = list(self.setpoint)
             for _ in range(8):
                 torque = planar_arm.gravity_torque(position, 1.0 + self.load)
-                position = [q - value / STIFFNESS for q, value in zip(self.setpoint, torque, strict=True)]
+                position = [q - value / STIFFNESS_NM_RAD for q, value in zip(self.setpoint, torque, strict=True)]
             self.position = position
         super()._tick()
 
-    def aim(self, position, names=planar_arm.JOINTS):
+    def publish_setpoint(self, position, names=planar_arm.JOINTS):
         self.target.publish(JointState(name=list(names), position=list(position)))
 
 
@@ -64,12 +64,12 @@ class ServoBench(Bench):
         self.rate = MAX_SETPOINT_RATE
         self.start = list(POSE)
 
-    def error(self, pose):
-        return max(abs(q - wanted) for q, wanted in zip(self.robot.position, pose, strict=True))
+    def position_error(self, pose):
+        return max(abs(q - target) for q, target in zip(self.robot.position, pose, strict=True))
 
-    def arrive(self, pose=TARGET):
-        self.robot.aim(pose)
-        wait(lambda: self.error(pose) < 0.1 * max(map(abs, SAG)))
+    def reach(self, pose=TARGET):
+        self.robot.publish_setpoint(pose)
+        wait(lambda: self.position_error(pose) < 0.1 * max(map(abs, SAG)))
         return self
 
 
@@ -78,39 +78,39 @@ def fixture_bench(model_file, keep):
     return lambda **arguments: keep(ServoBench(model_file, **arguments))
 
 
-def settled_command(bench):
-    """Wait until the command has reached the set-point, and return it."""
+def read_settled_command(bench):
+    """Wait until the command has reached the set-point, and return the command."""
 
-    def command():
+    def read_command():
         return list(bench.robot.commands[-1][1].data)
 
-    wait(lambda: command()[0] == pytest.approx(TARGET[0], abs=1e-4))  # gravity does not act on joint 1
+    wait(lambda: read_command()[0] == pytest.approx(TARGET[0], abs=1e-4))  # gravity does not load joint 1
     time.sleep(0.2)
-    return command()
+    return read_command()
 
 
-def test_enable_moves_nothing_and_set_points_are_reached(bench):
+def test_enable_keeps_the_pose_and_set_points_are_reached(bench):
     bench = bench()
     wait(lambda: bench.robot.position != POSE)
     resting = list(bench.robot.position)
     bench.run()
-    assert bench.error(resting) < 1e-3
+    assert bench.position_error(resting) < 1e-3
     assert bench.robot.commands[0][1].data.tolist() == pytest.approx(POSE, abs=1e-3)
-    bench.arrive()
+    bench.reach()
     time.sleep(0.3)
-    assert bench.error(TARGET) < 0.05 * max(map(abs, SAG))
+    assert bench.position_error(TARGET) < 0.05 * max(map(abs, SAG))
 
 
-def test_a_scale_below_one_leaves_the_arm_where_it_rests(bench):
+def test_scale_below_one_keeps_the_resting_pose(bench):
     bench = bench(scale=[0.2])
     wait(lambda: bench.robot.position != POSE)
     resting = list(bench.robot.position)
     bench.run()
     time.sleep(0.3)
-    assert bench.error(resting) < 2e-3
+    assert bench.position_error(resting) < 2e-3
 
 
-def put(joint, value):
+def set_position(joint, value):
     def begin(robot):
         robot.spoil = lambda message: message.position.__setitem__(joint, value)
 
@@ -119,38 +119,38 @@ def put(joint, value):
 
 FAULTS = {
     "driver stops": (lambda robot: setattr(robot, "silent", True), "no new joint state"),
-    "nan": (put(1, math.nan), "position of joint 'joint_2' is nan"),
-    "encoder jumps": (put(2, 2.4), "'joint_3' jumped"),
+    "nan": (set_position(1, math.nan), "position of joint 'joint_2' is nan"),
+    "encoder jumps": (set_position(2, 2.4), "'joint_3' jumped"),
     "blocked": (lambda robot: setattr(robot, "blocked", True), "stays"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_after_a_fault_the_arm_sags_and_no_further(bench, fault):
+def test_fault_lets_the_arm_sag_and_no_further(bench, fault):
     begin, words = FAULTS[fault]
-    bench = bench(timeout=TIMEOUT if fault == "driver stops" else CALM).run().arrive()
+    bench = bench(timeout=TIMEOUT_S if fault == "driver stops" else LONG_TIMEOUT_S).run().reach()
     begin(bench.robot)
     if fault == "blocked":
-        bench.robot.aim([0.2, 0.1, -0.1])
+        bench.robot.publish_setpoint([0.2, 0.1, -0.1])
     wait(lambda: bench.state.startswith("fault"))
     assert words in bench.state
     wait(lambda: bench.node._loop.compensator.at_rest)
     wait(lambda: bench.robot.commands[-1][1].data.tolist() == pytest.approx(bench.node._loop.compensator.desired))
     count = len(bench.robot.commands)
-    bench.robot.aim(POSE)
+    bench.robot.publish_setpoint(POSE)
     time.sleep(0.2)
-    assert len(bench.robot.commands) == count, "the set-point stays until somebody enables again"
+    assert len(bench.robot.commands) == count, "the set-point stays until the next enable"
     if fault != "blocked":
-        sag = max(abs(torque) for torque in planar_arm.gravity_torque(TARGET)) / STIFFNESS
-        wait(lambda: bench.error(TARGET) == pytest.approx(sag, rel=0.1))
+        sag = max(abs(torque) for torque in planar_arm.gravity_torque(TARGET)) / STIFFNESS_NM_RAD
+        wait(lambda: bench.position_error(TARGET) == pytest.approx(sag, rel=0.1))
 
 
-def test_a_second_commander_ends_it(bench):
-    bench = bench().run().arrive()
-    other = bench.robot.create_publisher(Float64MultiArray, TOPIC, 1)
+def test_second_publisher_is_a_fault(bench):
+    bench = bench().run().reach()
+    publisher = bench.robot.create_publisher(Float64MultiArray, TOPIC, 1)
     bench.robot.watch.foreign = [0.0, 0.0, 0.0]
-    wait(lambda: other.get_subscription_count() >= 2)
-    other.publish(Float64MultiArray(data=[0.0, 0.0, 0.0]))
+    wait(lambda: publisher.get_subscription_count() >= 2)
+    publisher.publish(Float64MultiArray(data=[0.0, 0.0, 0.0]))
     wait(lambda: bench.state.startswith("fault"))
     assert "publishes on /forward_position_controller/commands" in bench.state
 
@@ -159,25 +159,25 @@ def test_a_second_commander_ends_it(bench):
     ("position", "names"),
     [([0.1, 0.2], planar_arm.JOINTS), ([math.nan, 0.0, 0.0], planar_arm.JOINTS), ([0.0, 9.0, 0.0], planar_arm.JOINTS)],
 )
-def test_a_set_point_that_cannot_be_meant_is_refused(bench, position, names):
-    bench = bench().run().arrive()
-    bench.robot.aim(position, names)
+def test_invalid_set_point_is_refused(bench, position, names):
+    bench = bench().run().reach()
+    bench.robot.publish_setpoint(position, names)
     wait(lambda: "a set-point was refused" in bench.node._loop.setpoint.problem)
     assert bench.state == "active"
     time.sleep(0.2)
-    assert bench.error(TARGET) < 0.05 * max(map(abs, SAG))
+    assert bench.position_error(TARGET) < 0.05 * max(map(abs, SAG))
 
 
-def test_a_load_is_carried_too(bench):
-    bench = bench().run().arrive()
-    before = settled_command(bench)
+def test_offsets_include_the_load(bench):
+    bench = bench().run().reach()
+    before = read_settled_command(bench)
     load = CarriedLoad(0.5, (0.15, 0.0, 0.0), "link_3")
     bench.node._loop.announce(load)
     gravity = bench.node._loop.load.gravity(TARGET)
     wait(
         lambda: (
             bench.robot.commands[-1][1].data.tolist()
-            == pytest.approx([q + value / STIFFNESS for q, value in zip(TARGET, gravity, strict=True)], abs=1e-6)
+            == pytest.approx([q + value / STIFFNESS_NM_RAD for q, value in zip(TARGET, gravity, strict=True)], abs=1e-6)
         )
     )
     assert abs(bench.robot.commands[-1][1].data[1] - before[1]) > 0.005
@@ -185,18 +185,18 @@ def test_a_load_is_carried_too(bench):
 
 def test_offsets_stay_within_their_limit(bench):
     bench = bench(offset_limits=[0.02]).run()
-    bench.robot.aim(TARGET)
+    bench.robot.publish_setpoint(TARGET)
     wait(lambda: list(bench.node._loop.compensator.desired) == pytest.approx(TARGET))
     time.sleep(0.1)
-    shift = [abs(sent - q) for sent, q in zip(bench.robot.commands[-1][1].data, TARGET, strict=True)]
-    assert max(shift) == pytest.approx(0.02)
+    offsets = [abs(command - q) for command, q in zip(bench.robot.commands[-1][1].data, TARGET, strict=True)]
+    assert max(offsets) == pytest.approx(0.02)
     assert "joint_2" in bench.node._loop.compensator.limited
 
 
-def test_another_stiffness_is_refused_while_offsets_act(bench):
-    bench = bench().run().arrive()
-    before = settled_command(bench)
-    (result,) = bench.node.set_parameters([Parameter("servo_stiffness", value=[0.5 * STIFFNESS])])
+def test_stiffness_cannot_change_while_offsets_act(bench):
+    bench = bench().run().reach()
+    before = read_settled_command(bench)
+    (result,) = bench.node.set_parameters([Parameter("servo_stiffness", value=[0.5 * STIFFNESS_NM_RAD])])
     assert not result.successful
     assert "disable first" in result.reason
     time.sleep(0.1)
@@ -211,32 +211,31 @@ def test_another_stiffness_is_refused_while_offsets_act(bench):
         ({"stiffness": [5.0], "damping": [1.0]}, "with output position set them to 0"),
     ],
 )
-def test_what_is_missing_is_said_at_configuration(bench, parameters, words):
+def test_missing_stiffness_is_refused_at_configuration(bench, parameters, words):
     bench = bench(**parameters)
     assert not bench.configure()
     assert words in bench.node._refusal
 
 
-def test_killed_it_leaves_the_arm_where_it_is(model_file, tmp_path, keep):
-    (tmp_path / "planar.urdf").write_text(planar_arm.urdf())
+def test_killed_node_leaves_the_arm_in_place(model_file, urdf_file, keep):
     robot = Servos()
     threads = NodeThreads(robot)
     keep(threads)
     parameters = {
         **{name: str(value).replace("'", "") for name, value in PARAMETERS.items()},
-        "robot_description": tmp_path / "planar.urdf",
+        "robot_description": urdf_file,
         "model_file": model_file,
         "autostart": "true",
         "enable_on_activate": "true",
         "unchecked_controller": "true",
-        "timeout": CALM,
+        "timeout": LONG_TIMEOUT_S,
         "ramp_time": 0.3,
         "scale": "[1.0]",
     }
     with NodeProcess("gravity_compensation", parameters) as process:
-        wait(lambda: "active" in robot.states, START_TIME)
-        robot.aim(TARGET)
-        wait(lambda: max(abs(q - wanted) for q, wanted in zip(robot.position, TARGET, strict=True)) < 0.005)
+        wait(lambda: "active" in robot.states, START_TIMEOUT_S)
+        robot.publish_setpoint(TARGET)
+        wait(lambda: max(abs(q - target) for q, target in zip(robot.position, TARGET, strict=True)) < 0.005)
         process.kill()
         time.sleep(0.5)
-        assert max(abs(q - wanted) for q, wanted in zip(robot.position, TARGET, strict=True)) < 0.005
+        assert max(abs(q - target) for q, target in zip(robot.position, TARGET, strict=True)) < 0.005

@@ -1,3 +1,5 @@
+"""Test the recorder: contents and QoS of bags, faults, signals, an IMU and recording by motion states."""
+
 import re
 import shutil
 import signal
@@ -11,6 +13,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped
 from gravity_experiment import demo_robot, planned_motion
 from helpers.node_process import NodeProcess
+from helpers.node_threads import assert_refused
 from helpers.recorder_bench import LATCHED, RELIABLE, SENSOR, Bench
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
@@ -29,11 +32,11 @@ from dynid_ros.recording import Recording
 pytestmark = pytest.mark.usefixtures("ros")
 
 
-def read(bench, **options):
+def read_bag(bench, **options):
     return Recording.read(bench.bags[-1], **options)
 
 
-def test_recorded_is_what_was_sent(tmp_path):
+def test_bag_contains_the_published_messages(tmp_path):
     parameters = {
         "torque_topics": ["torques"],
         "wrench_topics": ["/ft/wrench"],
@@ -70,11 +73,11 @@ def test_recorded_is_what_was_sent(tmp_path):
     for part in (f"to {path}", "/joint_states 100", "/torques 100", "/ft/wrench 1", "/robot_description 1", "/note 1"):
         assert part in answer.message
     assert "were lost" not in answer.message
-    it = read(bench, joint_names=["a", "b"], torque_topic="/torques")
-    np.testing.assert_array_equal(it.position[:, 0], np.arange(51, 151))
-    np.testing.assert_array_equal(it.position[:, 1], -np.arange(51, 151))
-    assert len(it.wrench.time) == 1
-    assert sorted(it.poses) == ["/markers[0]", "/markers[1]", "/tool/pose"]
+    recording = read_bag(bench, joint_names=["a", "b"], torque_topic="/torques")
+    np.testing.assert_array_equal(recording.position[:, 0], np.arange(51, 151))
+    np.testing.assert_array_equal(recording.position[:, 1], -np.arange(51, 151))
+    assert len(recording.wrench.time) == 1
+    assert sorted(recording.poses) == ["/markers[0]", "/markers[1]", "/tool/pose"]
     with Reader(path) as reader:
         offered = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in reader.connections}
         assert offered["/robot_description"] == "TRANSIENT_LOCAL"
@@ -83,7 +86,7 @@ def test_recorded_is_what_was_sent(tmp_path):
     assert b"<robot/>" in urdf
 
 
-def test_second_recording_has_a_bag_of_its_own_and_the_urdf_again(tmp_path):
+def test_second_recording_has_its_own_bag_with_the_urdf(tmp_path):
     with Bench(tmp_path) as bench:
         joints = bench.publisher(JointState)
         bench.publisher(String, "robot_description", LATCHED).publish(String(data="<robot/>"))
@@ -93,11 +96,11 @@ def test_second_recording_has_a_bag_of_its_own_and_the_urdf_again(tmp_path):
             message = bench.call("stop").message
             assert f"/joint_states {count}" in message
             assert "/robot_description 1" in message
-        bench.until(lambda: len(bench.bags) == 2)
+        bench.spin_until(lambda: len(bench.bags) == 2)
     assert [Recording.read(bag).n_samples for bag in bench.bags] == [20, 30]
 
 
-def test_recording_without_joint_states_says_so(tmp_path):
+def test_recording_without_joint_states_warns(tmp_path):
     with Bench(tmp_path, {"extra_topics": ["note"]}) as bench:
         assert "not published yet: /joint_states, /robot_description, /note" in bench.call("start").message
         assert bench.status().level in (DiagnosticStatus.OK, DiagnosticStatus.WARN)
@@ -105,32 +108,34 @@ def test_recording_without_joint_states_says_so(tmp_path):
         status = bench.status()
         assert status.level == DiagnosticStatus.WARN
         assert "no message on /joint_states for" in status.message
-        answer = bench.call("stop")
-        assert not answer.success
-        assert "no message came on /joint_states while recording" in answer.message
+        assert_refused(bench.call("stop"), "no message came on /joint_states while recording")
         assert bench.status().message == "not recording"
 
 
-def test_publisher_that_comes_late_or_again_with_other_qos(tmp_path):
+def test_late_publishers_with_other_qos_are_recorded(tmp_path):
     with Bench(tmp_path) as bench:
-        began = time.monotonic()
+        before_start = time.monotonic()
         assert bench.call("start").success
-        started = time.monotonic()
+        after_start = time.monotonic()
         for qos in (RELIABLE, SENSOR, RELIABLE):
             publisher = bench.publisher(JointState, qos=qos)
-            bench.spin(0.5)  # the recorder looks for publishers every 0.2 s
+            bench.spin(0.5)  # the recorder searches for publishers every 0.2 s
             bench.publish(publisher, 20)
             bench.spin(0.2)
             bench.robot.destroy_publisher(publisher)
             bench.spin(0.5)
-        shortest = time.monotonic() - started
+        min_duration = time.monotonic() - after_start
         message = bench.call("stop").message
         assert "/joint_states 60" in message
-        assert shortest - 0.1 < float(re.search(r"wrote ([\d.]+) s", message)[1]) < time.monotonic() - began + 0.1
-    np.testing.assert_array_equal(read(bench, joint_names=["a"]).position[:, 0], np.arange(1, 61))
+        assert (
+            min_duration - 0.1
+            < float(re.search(r"wrote ([\d.]+) s", message)[1])
+            < time.monotonic() - before_start + 0.1
+        )
+    np.testing.assert_array_equal(read_bag(bench, joint_names=["a"]).position[:, 0], np.arange(1, 61))
 
 
-def test_a_bag_offers_what_the_publishers_did(tmp_path):
+def test_bag_stores_the_qos_of_the_publisher(tmp_path):
     qos = QoSProfile(
         depth=7,
         reliability=ReliabilityPolicy.BEST_EFFORT,
@@ -153,33 +158,31 @@ def test_a_bag_offers_what_the_publishers_did(tmp_path):
     assert [(time.sec, time.nsec) for time in times] == [(3, 250_000_000), (4, 500_000_000), (5, 750_000_000)]
 
 
-def test_topic_of_a_wrong_type(tmp_path):
+def test_topic_of_a_wrong_type_is_an_error(tmp_path):
     with Bench(tmp_path, {"wrench_topics": ["/ft/wrench"]}) as bench:
         wrong = bench.robot.create_publisher(String, "/ft/wrench", RELIABLE)
         text = "topic /ft/wrench has type std_msgs/msg/String; expected geometry_msgs/msg/WrenchStamped"
-        bench.until(lambda: bench.status().message == text)
+        bench.spin_until(lambda: bench.status().message == text)
         assert bench.status().level == DiagnosticStatus.ERROR
         context = rclpy.Context()
         rclpy.init(context=context)
-        other = rclpy.create_node("sensor", context=context)
-        other.create_publisher(WrenchStamped, "/ft/wrench", RELIABLE)
-        bench.until(lambda: "is published with several types" in bench.status().message)
+        sensor = rclpy.create_node("sensor", context=context)
+        sensor.create_publisher(WrenchStamped, "/ft/wrench", RELIABLE)
+        bench.spin_until(lambda: "is published with several types" in bench.status().message)
         bench.robot.destroy_publisher(wrong)
-        bench.until(lambda: bench.status().level == DiagnosticStatus.OK)
-        other.destroy_node()
+        bench.spin_until(lambda: bench.status().level == DiagnosticStatus.OK)
+        sensor.destroy_node()
         context.shutdown()
 
 
-def test_disk_that_goes_away(tmp_path):
+def test_lost_disk_is_an_error(tmp_path):
     with Bench(tmp_path) as bench:
         assert bench.call("start").success
-        bench.until(lambda: bool(bench.bags))
+        bench.spin_until(lambda: bool(bench.bags))
         shutil.rmtree(bench.bags[0])
-        bench.until(lambda: bench.status().level == DiagnosticStatus.ERROR)
+        bench.spin_until(lambda: bench.status().level == DiagnosticStatus.ERROR)
         assert "cannot write bag" in bench.status().message
-        answer = bench.call("stop")
-        assert not answer.success
-        assert "cannot write bag" in answer.message
+        assert_refused(bench.call("stop"), "cannot write bag")
         assert bench.call("start").success
         assert bench.status().level in (DiagnosticStatus.OK, DiagnosticStatus.WARN)
 
@@ -189,18 +192,18 @@ def test_signal_closes_the_bag(tmp_path):
         joints = bench.publisher(JointState)
         bench.publish(joints, 300)
         bench.spin(0.5)
-        bench.process.send_signal(signal.SIGTERM)  # SIGINT comes first in test_recorder_faults
+        bench.process.send_signal(signal.SIGTERM)  # test_recorder_faults tests SIGINT
         assert bench.process.wait() == 0, bench.process.output
         assert "closed" in bench.process.output
     (path,) = tmp_path.iterdir()
     with Reader(path) as reader:
         assert reader.message_count == 300
-    it = Recording.read(path, ["a"])
-    assert not it.truncated
-    np.testing.assert_array_equal(it.position[:, 0], np.arange(1, 301))
+    recording = Recording.read(path, ["a"])
+    assert not recording.truncated
+    np.testing.assert_array_equal(recording.position[:, 0], np.arange(1, 301))
 
 
-def test_autostart_into_a_folder_that_cannot_be_written(tmp_path):
+def test_autostart_into_an_unwritable_folder_is_one_error(tmp_path):
     (tmp_path / "file").touch()
     with Bench(tmp_path / "file", {"autostart": "true"}, process=NodeProcess) as bench:
         assert bench.process.wait() == 2
@@ -209,7 +212,7 @@ def test_autostart_into_a_folder_that_cannot_be_written(tmp_path):
     assert len(error.splitlines()) == 1
 
 
-def test_nothing_is_lost_at_1_khz_beside_a_busy_core(tmp_path):
+def test_no_message_is_lost_at_1_khz_with_a_busy_core(tmp_path):
     rclpy.shutdown()
     outcome = recording_loss.measure(2.0, tmp_path)
     assert (outcome.recorded, outcome.gaps) == (outcome.sent, 0)
@@ -217,8 +220,8 @@ def test_nothing_is_lost_at_1_khz_beside_a_busy_core(tmp_path):
     assert "were lost" not in outcome.answer
 
 
-def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
-    """From the topics of a robot on a tilted base, whose IMU has a frame of its own, to the file."""
+def test_gravity_direction_comes_from_a_recorded_imu(tmp_path, capsys):
+    """The robot's base is tilted, and its IMU has a frame of its own."""
     gravity = turned(STANDARD_GRAVITY, (0.15, -0.1, 0.0))
     urdf = demo_robot().urdf.replace(
         "</robot>",
@@ -238,23 +241,23 @@ def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
             message.header.stamp = Time(nanoseconds=10**9 + round(1e9 * time_of)).to_msg()
             joints.publish(message)
             if k % 10 == 0:
-                felt = Imu(header=message.header)
-                felt.header.frame_id = "imu"
+                imu_message = Imu(header=message.header)
+                imu_message.header.frame_id = "imu"
                 x, y, z = -gravity + rng.normal(0.0, 0.05, 3)
-                # a sensor that is turned by half a turn about x, then by a quarter about the base's z
-                a = felt.linear_acceleration
+                # The sensor is rotated by half a turn about x, then by a quarter about the base's z axis.
+                a = imu_message.linear_acceleration
                 a.x, a.y, a.z = y, x, -z
-                imu.publish(felt)
+                imu.publish(imu_message)
                 bench.executor.spin_once(timeout_sec=0)
                 time.sleep(0.002)
         message = bench.call("stop").message
     assert f"/base/imu {len(motion.time[::10])}" in message
     assert "were lost" not in message
-    assert read(bench).imus["/base/imu"].frame_id == "imu"
+    assert read_bag(bench).imus["/base/imu"].frame_id == "imu"
     arguments = ("--urdf", tmp_path / "arm.urdf", "--recording", bench.bags[-1], "--gravity-direction", "imu")
-    code, said, _ = run(capsys, "identify", "gravity", *arguments, "--tip", demo_robot().tip, "--output", tmp_path)
-    assert code == 1  # on a tilted base gravity loads joint 1 as well, which no level base asks to turn
-    assert "not enough: gravity of joint_1 is not known" in said
+    code, output, _ = run(capsys, "identify", "gravity", *arguments, "--tip", demo_robot().tip, "--output", tmp_path)
+    assert code == 1  # on a tilted base gravity also loads joint 1, which the motion does not rotate
+    assert "not enough: gravity of joint_1 is not known" in output
     direction = GravityDirection.of_document(load_identified(tmp_path / "identified.yaml"))
     assert (direction.source, direction.base) == ("imu", "base_link")
     assert direction.widest < np.radians(0.1)
@@ -262,26 +265,26 @@ def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
     np.testing.assert_allclose(direction.given, STANDARD_GRAVITY)
 
 
-def test_each_motion_is_recorded_from_its_approach_to_its_end(tmp_path):
+def test_motion_is_recorded_from_approach_to_end(tmp_path):
     with Bench(tmp_path, {"motion_state_topic": "excitation/state"}) as bench:
         joints = bench.publisher(JointState)
         states = bench.publisher(String, "excitation/state", LATCHED)
-        states.publish(String(data="running"))  # in the midst of a motion nothing begins
+        states.publish(String(data="running"))  # no recording starts within a motion
         bench.publish(joints, 20)
         bench.spin(0.5)
         assert not bench.bags
         for state in ("idle", "approaching", "running"):
             states.publish(String(data=state))
             bench.publish(joints, 50)
-        bench.until(lambda: bench.bags)
+        bench.spin_until(lambda: bench.bags)
         assert not bench.call("start").success
         bench.publish(joints, 50)
         states.publish(String(data="done"))
-        bench.until(lambda: not bench.call("stop").success)
+        bench.spin_until(lambda: not bench.call("stop").success)
         assert Recording.read(bench.bags[-1]).n_samples >= 50
         assert bench.call("start").success
         states.publish(String(data="approaching"))
         bench.publish(joints, 50)
         states.publish(String(data="stopped: requested"))
         bench.spin(0.5)
-        assert bench.call("stop").success, "what ~/start began ends by ~/stop"
+        assert bench.call("stop").success, "only ~/stop ends a recording of ~/start"

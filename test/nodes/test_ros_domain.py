@@ -1,4 +1,4 @@
-"""No two processes that run at once get the same ROS domain."""
+"""Test that no two running processes get the same ROS domain."""
 
 import os
 import socket
@@ -21,33 +21,33 @@ with own_domain() as domain:
 
 
 @pytest.fixture
-def few(monkeypatch):
-    """Three domains that nothing else uses."""
+def three_domains(monkeypatch):
+    """Restrict the choice to three domains that nothing else uses."""
     monkeypatch.setattr(domains, "DOMAINS", range(221, 224))
 
 
-def other():
+def start_claiming_process():
     return subprocess.Popen([sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="claims are Linux's")
-def test_processes_have_domains_of_their_own_and_leave_them_when_they_end():
-    processes = [other() for _ in range(3)]
-    theirs = [process.stdout.readline().strip() for process in processes]
-    assert len({*theirs, os.environ["ROS_DOMAIN_ID"]}) == 4
-    for domain in theirs:
-        with claim(f"domain {domain}") as ours:
-            assert not ours
+def test_processes_have_separate_domains_until_they_end():
+    processes = [start_claiming_process() for _ in range(3)]
+    domains_of_processes = [process.stdout.readline().strip() for process in processes]
+    assert len({*domains_of_processes, os.environ["ROS_DOMAIN_ID"]}) == 4
+    for domain in domains_of_processes:
+        with claim(f"domain {domain}") as is_free:
+            assert not is_free
     for process in processes:
         process.kill()
         process.communicate()
-    for domain in theirs:
-        with claim(f"domain {domain}") as ours:
-            assert ours
+    for domain in domains_of_processes:
+        with claim(f"domain {domain}") as is_free:
+            assert is_free
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="claims are Linux's")
-def test_none_is_given_twice_and_none_on_which_somebody_is(few):
+def test_used_domains_are_not_given(three_domains):
     with own_domain() as first, own_domain() as second:
         (third,) = {"221", "222", "223"} - {first, second}
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as participant:
@@ -58,8 +58,8 @@ def test_none_is_given_twice_and_none_on_which_somebody_is(few):
             assert domain == third
 
 
-def test_a_participant_of_ros_is_seen():
-    """Also that of a process that is on other domains too, which counts through all of them."""
+def test_ros_participant_marks_its_domain_as_used():
+    """Participants of one process count through all its domains."""
     rclpy = pytest.importorskip("rclpy")
     with ExitStack() as stack:
         for name in "abcde":

@@ -1,4 +1,4 @@
-"""The simulator as a process of its own, talked to over DDS as a robot would be."""
+"""Test the simulator as a process over DDS."""
 
 import signal
 import time
@@ -13,7 +13,7 @@ from builtin_interfaces.msg import Time as Stamp
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from helpers.node_process import NodeProcess
-from helpers.waiting import START_TIME
+from helpers.waiting import START_TIMEOUT_S
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -38,7 +38,7 @@ FILE = ("--params-file", str(CONFIG))
 
 
 class Client(Node):
-    """Everything that talks to the simulator."""
+    """Node that calls the simulator and listens to it."""
 
     def __init__(self):
         super().__init__("client")
@@ -69,13 +69,13 @@ class Client(Node):
             assert time.monotonic() < deadline, "timed out"
             rclpy.spin_once(self, timeout_sec=0.05)
 
-    def let_pass(self, seconds):
-        """Time of the arm: states arrive that were measured so much later than now."""
+    def wait_for_states(self, seconds):
+        """Wait for a state that was measured `seconds` after now."""
         end = self.get_clock().now().nanoseconds + seconds * 1e9
         self.wait(lambda: self.states and stamp(self.states[-1]) > end)
 
     def next_states(self, count):
-        """So many that come from now on."""
+        """Return the next `count` states."""
         self.states.clear()
         self.wait(lambda: len(self.states) >= count)
         return list(self.states)
@@ -91,26 +91,26 @@ class Client(Node):
     def carry(self, load):
         return self.call(self.pick_up, SetBool.Request(data=load))
 
-    def set(self, name, value, service=None):
-        parameter = Parameter(name, value=value).to_parameter_msg()
+    def set(self, name, read_value, service=None):
+        parameter = Parameter(name, value=read_value).to_parameter_msg()
         return self.call(service or self.parameters, SetParameters.Request(parameters=[parameter])).results[0]
 
-    def start_again(self):
+    def restart(self):
         assert self.carry(False).success
         assert self.call(self.reset, Trigger.Request()).success
-        self.fresh()
+        self.next_state()
 
-    def fresh(self):
-        """The first state that was measured after now."""
+    def next_state(self):
+        """Return the first state that is measured after now."""
         now = self.get_clock().now().nanoseconds
         self.wait(lambda: self.states and stamp(self.states[-1]) > now)
         return self.states[-1]
 
-    def refused(self):
-        """How many commands were refused, as the next status says."""
-        seen = len(self.diagnostics)
-        self.wait(lambda: len(self.diagnostics) > seen)
-        return int(value(self.diagnostics[-1], "refused_commands"))
+    def count_refused(self):
+        """Return the number of refused commands in the next status."""
+        n_statuses = len(self.diagnostics)
+        self.wait(lambda: len(self.diagnostics) > n_statuses)
+        return int(read_value(self.diagnostics[-1], "refused_commands"))
 
     def move(self, position, seconds, names=NAMES, stamp=None):
         point = JointTrajectoryPoint(positions=[float(p) for p in position], velocities=[0.0] * len(names))
@@ -126,7 +126,7 @@ def stamp(message):
     return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
-def value(status, key):
+def read_value(status, key):
     return next(item.value for item in status.values if item.key == key)
 
 
@@ -143,11 +143,11 @@ def simulator():
 def shared_client(simulator):
     rclpy.init()
     client = Client()
-    client.wait(lambda: client.states, START_TIME)
+    client.wait(lambda: client.states, START_TIMEOUT_S)
     client.wait(lambda: client.trajectory.get_subscription_count() and client.effort.get_subscription_count())
     client.wait(client.push.get_subscription_count)
     for service in (client.effort_mode, client.reset, client.pick_up, client.parameters, client.controller):
-        assert service.wait_for_service(START_TIME)
+        assert service.wait_for_service(START_TIMEOUT_S)
     yield client
     client.destroy_node()
     rclpy.shutdown()
@@ -155,11 +155,11 @@ def shared_client(simulator):
 
 @pytest.fixture
 def client(shared_client):
-    shared_client.start_again()
+    shared_client.restart()
     return shared_client
 
 
-def test_joint_states_come_at_their_rate_with_every_field(client):
+def test_joint_states_have_all_fields_at_their_rate(client):
     states = client.next_states(500)
     check_steps(states)
     assert all(list(state.name) == NAMES for state in states)
@@ -168,62 +168,62 @@ def test_joint_states_come_at_their_rate_with_every_field(client):
 
 
 def check_steps(states):
-    """Stamps are 4 ms apart, but for a few where a busy machine was too slow for the simulation, which lost time."""
+    """Assert that stamps are 4 ms apart, except for a few where a busy computer delayed the simulation."""
     steps = np.diff([stamp(state) for state in states]) / 4e6
     assert steps.min() > 0.999
     assert np.mean(steps < 1.001) > 0.95
 
 
-def test_stamps_are_of_the_nodes_clock_and_do_not_drift(client):
-    client.fresh()
+def test_stamps_follow_the_nodes_clock_without_drift(client):
+    client.next_state()
     ages = []
 
-    def young(count):
+    def append_age(count):
         if len(client.states) > count:
             ages.append(client.get_clock().now().nanoseconds - stamp(client.states[-1]))
-        return ages and ages[-1] < 0.05e9  # the others have waited for the processor
+        return ages and ages[-1] < 0.05e9  # older states have waited for the processor
 
     for _ in range(100):
-        client.wait(partial(young, len(client.states)))
+        client.wait(partial(append_age, len(client.states)))
     assert min(ages) >= 0
 
 
-def test_torque_sensors_may_go_wrong_meanwhile(client):
-    def joints():
+def test_torque_sensor_errors_can_change_at_run_time(client):
+    def read_joints():
         return yaml.safe_load(client.latched["/simulator/true_parameters"])["joints"]
 
-    def readings():
-        client.fresh()
+    def mean_effort():
+        client.next_state()
         return np.mean([state.effort for state in client.next_states(300)], axis=0)
 
-    before, torque = joints(), readings()
+    before, torque = read_joints(), mean_effort()
     signs = np.sign([before[name]["torque_offset"] for name in NAMES])
     try:
         assert client.set("torque_offset", [0.05]).successful
         assert client.set("torque_gain_error", [0.1, 0.0, 0.0, 0.0, 0.0, 0.0]).successful
-        client.wait(lambda: joints()["joint_1"]["torque_gain_error"])
+        client.wait(lambda: read_joints()["joint_1"]["torque_gain_error"])
         ranges = np.array([230, 230, 115, 25, 25, 10])
-        assert [joints()[name]["torque_offset"] for name in NAMES] == pytest.approx(signs * 0.05 * ranges)
-        assert abs(joints()["joint_1"]["torque_gain_error"]) == pytest.approx(0.1)
-        assert readings()[1:] - torque[1:] == pytest.approx(signs[1:] * 0.03 * ranges[1:], abs=0.5)
-        refused = client.set("torque_offset", [0.1, 0.1])
-        assert not refused.successful
-        assert "torque_offset" in refused.reason
+        assert [read_joints()[name]["torque_offset"] for name in NAMES] == pytest.approx(signs * 0.05 * ranges)
+        assert abs(read_joints()["joint_1"]["torque_gain_error"]) == pytest.approx(0.1)
+        assert mean_effort()[1:] - torque[1:] == pytest.approx(signs[1:] * 0.03 * ranges[1:], abs=0.5)
+        count_refused = client.set("torque_offset", [0.1, 0.1])
+        assert not count_refused.successful
+        assert "torque_offset" in count_refused.reason
     finally:
         client.set("torque_offset", [0.02])
         client.set("torque_gain_error", [0.0])
 
 
-def test_follows_a_trajectory(client):
+def test_arm_follows_a_trajectory(client):
     goal = START + 0.2
     client.move(goal[::-1], 1.0, names=NAMES[::-1])
     client.wait(lambda: client.states[-1].position == pytest.approx(goal, abs=2e-3))
-    client.let_pass(0.3)
+    client.wait_for_states(0.3)
     assert client.states[-1].position == pytest.approx(goal, abs=2e-3)
 
 
-def test_refuses_bad_trajectories_and_stays(client):
-    refused = client.refused()
+def test_invalid_trajectories_are_refused(client):
+    count_refused = client.count_refused()
     client.move(START[:5], 1.0, names=NAMES[:5])
     client.move([*START[:5], np.nan], 1.0)
     client.move([0.0, 3.0, 0.0, 0.0, 0.0, 0.0], 3.0)
@@ -233,67 +233,68 @@ def test_refuses_bad_trajectories_and_stays(client):
     ragged = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=[0.0] * 5)])
     client.trajectory.publish(ragged)
     client.trajectory.publish(JointTrajectory())
-    client.wait(lambda: client.refused() == refused + 7)
-    assert client.fresh().position == pytest.approx(START, abs=1e-3)
+    client.wait(lambda: client.count_refused() == count_refused + 7)
+    assert client.next_state().position == pytest.approx(START, abs=1e-3)
 
 
-def falls(client):
-    """Let go of the arm without any torque."""
+def let_fall(client):
+    """Release the arm without any torque."""
     answer = client.switch(True)
     assert answer.success
     assert "no torque until the first command" in answer.message
     client.wait(lambda: client.states[-1].position[1] > START[1] + 0.1)
 
 
-def test_without_torque_the_arm_falls_and_the_switch_back_snaps_it_to_the_pose_of_before(client):
-    """As the real controller does by default, whose position command outlives its deactivation."""
-    falls(client)
+def test_arm_falls_without_torque_and_snaps_back_at_the_switch(client):
+    """The position command of the real controller outlives its deactivation by default, too."""
+    let_fall(client)
     assert "already" in client.switch(True).message
     assert "last commanded position" in client.switch(False).message
     client.wait(lambda: client.states[-1].position == pytest.approx(START, abs=1e-2))
 
 
 def gravity_torque(client):
-    """Torque that held the arm in the start pose, without the offsets of the sensors."""
+    """Return the torque that held the arm in the start pose, without sensor offsets."""
     truth = yaml.safe_load(client.latched["/simulator/true_parameters"])["joints"]
     reading = np.mean([state.effort for state in client.next_states(100)], axis=0)
     return reading - [truth[name]["torque_offset"] for name in NAMES]
 
 
-def hold_through_the_switch(client, torque):
-    """Timer that commands the torque; the switch is tried again where a busy machine let the arm fall too long.
+def hold_by_effort(client, torque):
+    """Command the torque by a timer, switch to effort mode, and return the timer.
 
-    The controller forgets what came before its activation: until the next message the arm has no torque.
+    The controller has no torque between its activation and the next message, so the switch is repeated if a busy
+    computer lets the arm fall.
     """
     timer = client.create_timer(0.01, lambda: client.effort.publish(Float64MultiArray(data=torque.tolist())))
     for _ in range(30):
-        client.let_pass(0.3)
+        client.wait_for_states(0.3)
         assert client.switch(True).success
-        client.let_pass(0.5)
-        if np.abs(client.fresh().position - START).max() < 0.01:
+        client.wait_for_states(0.5)
+        if np.abs(client.next_state().position - START).max() < 0.01:
             return timer
-        client.start_again()
+        client.restart()
     client.destroy_timer(timer)
     raise AssertionError("the arm falls")
 
 
-def test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller(client):
+def test_nonfinite_effort_is_refused_and_wrong_size_deactivates(client):
     torque = gravity_torque(client)
-    refused = client.refused()
-    client.destroy_timer(hold_through_the_switch(client, torque))
-    before = client.fresh()
+    count_refused = client.count_refused()
+    client.destroy_timer(hold_by_effort(client, torque))
+    before = client.next_state()
     client.effort.publish(Float64MultiArray(data=[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]))
     client.effort.publish(Float64MultiArray())
     client.move(START, 1.0)
-    client.wait(lambda: client.refused() == refused + 2)
-    assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3)
+    client.wait(lambda: client.count_refused() == count_refused + 2)
+    assert client.next_state().position == pytest.approx(list(before.position), abs=2e-3)
     client.diagnostics.clear()
     client.effort.publish(Float64MultiArray(data=[1.0, 2.0]))
     client.wait(lambda: any("deactivated" in status.message for status in client.diagnostics))
     assert client.diagnostics[-1].message.startswith("effort mode, both controllers are inactive")
     client.effort.publish(Float64MultiArray(data=[50.0] * 6))
-    client.let_pass(0.5)
-    assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3), "the last torque stays"
+    client.wait_for_states(0.5)
+    assert client.next_state().position == pytest.approx(list(before.position), abs=2e-3), "the last torque stays"
 
 
 def push(client, frame="", **force):
@@ -304,7 +305,7 @@ def push(client, frame="", **force):
     client.push.publish(message)
 
 
-def test_a_push_bends_the_servo_as_long_as_it_lasts(client):
+def test_push_deflects_the_servo_while_it_lasts(client):
     push(client, z=-200.0)
     client.wait(lambda: client.states[-1].position[1] > START[1] + 2e-3)
     client.wait(lambda: abs(client.states[-1].position[1] - START[1]) < 5e-4)
@@ -319,8 +320,8 @@ def read_wrist(client, count):
 
 
 def mean_wrench(client):
-    """Over a while at rest, without the sensor's bias: force and torque, each (3,)."""
-    client.let_pass(0.5)
+    """Return mean force and torque (3,) at rest, without the sensor's bias."""
+    client.wait_for_states(0.5)
     reading = [[*xyz(m.wrench.force), *xyz(m.wrench.torque)] for m in read_wrist(client, 125)]
     bias = yaml.safe_load(client.latched["/simulator/true_parameters"])["wrench_sensor"]["bias"]
     return np.split(np.mean(reading, axis=0) - bias, 2)
@@ -330,11 +331,13 @@ def xyz(vector):
     return vector.x, vector.y, vector.z
 
 
-def test_wrenches_come_with_the_joint_states(client):
+def test_wrenches_have_the_stamps_of_joint_states(client):
     client.states.clear()
     wrenches = read_wrist(client, 250)
-    client.fresh()
-    stamps = {at for at in map(stamp, wrenches) if at >= stamp(client.states[0])}  # its state may have come before
+    client.next_state()
+    stamps = {
+        time_ns for time_ns in map(stamp, wrenches) if time_ns >= stamp(client.states[0])
+    }  # the first joint state may precede the subscription
     assert len(stamps) >= 245
     assert stamps <= set(map(stamp, client.states))
     assert {message.header.frame_id for message in wrenches} == {"tool"}
@@ -343,10 +346,10 @@ def test_wrenches_come_with_the_joint_states(client):
     assert np.abs(readings.mean(axis=0)) == pytest.approx([5.0] * 3, abs=0.05)
 
 
-def test_picks_up_what_the_parameters_describe_and_drops_it(client):
+def test_load_of_the_parameters_is_picked_up_and_dropped(client):
     alone = gravity_torque(client)
-    for name, given in (("load_mass", 3.0), ("load_center", [0.0, 0.1, 0.05])):
-        assert client.set(name, given).successful
+    for name, values in (("load_mass", 3.0), ("load_center", [0.0, 0.1, 0.05])):
+        assert client.set(name, values).successful
     assert "carries 3 kg" in client.carry(True).message
     truth = yaml.safe_load(client.latched["/simulator/true_parameters"])
     client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"])
@@ -356,13 +359,13 @@ def test_picks_up_what_the_parameters_describe_and_drops_it(client):
     assert load["inertia"] == pytest.approx([0.005, 0, 0, 0.005, 0, 0.005], abs=1e-12)
     force, torque = mean_wrench(client)
     robot = RobotModel.from_urdf(truth["urdf"])
-    pose = np.array([client.fresh().position])
+    pose = np.array([client.next_state().position])
     weight = (robot.forward_kinematics(pose)[0, -1] @ robot.tip_offset)[:3, :3].T @ [0.0, 0.0, -3.0 * 9.80665]
     assert force == pytest.approx(weight, abs=0.05)
     assert torque == pytest.approx(np.cross([0.0, 0.1, 0.05], weight), abs=0.002)
     assert np.abs(gravity_torque(client) - alone).max() > 5.0
     client.diagnostics.clear()
-    client.wait(lambda: client.diagnostics and value(client.diagnostics[-1], "load") == "3")
+    client.wait(lambda: client.diagnostics and read_value(client.diagnostics[-1], "load") == "3")
     assert "carries nothing" in client.carry(False).message
     client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"] is None)
     force, torque = mean_wrench(client)
@@ -377,7 +380,7 @@ def test_picks_up_what_the_parameters_describe_and_drops_it(client):
         ("load_inertia", [1.0] + [0.0] * 5, [0.005, 0.0, 0.0, 0.005, 0.0, 0.005], "no body of 2 kg has the load's"),
     ],
 )
-def test_an_impossible_load_is_not_picked_up(client, name, bad, good, message):
+def test_impossible_load_is_not_picked_up(client, name, bad, good, message):
     assert client.set("load_mass", 2.0).successful
     assert client.set(name, bad).successful
     answer = client.carry(True)
@@ -386,13 +389,13 @@ def test_an_impossible_load_is_not_picked_up(client, name, bad, good, message):
     assert message in answer.message
 
 
-def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
+def test_stopped_process_reports_its_lost_time(client, simulator):
     simulator.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
     client.diagnostics.clear()
     simulator.send_signal(signal.SIGCONT)
     client.wait(lambda: any("lost" in status.message for status in client.diagnostics))
-    client.wait(lambda: "lost" not in client.diagnostics[-1].message)  # told once
+    client.wait(lambda: "lost" not in client.diagnostics[-1].message)  # reported once
     check_steps(client.next_states(250))
 
 
@@ -403,7 +406,7 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
         ("rate:=5000.0", "'rate' of node 'simulator' is 5000.0; expected 1 to 1000"),
     ],
 )
-def test_bad_parameters_end_the_process_with_one_line(parameter, message):
+def test_invalid_parameters_end_the_process_with_one_line(parameter, message):
     with NodeProcess("simulator", None, *FILE, "-p", parameter) as process:
         assert process.wait() == 2
         assert message in process.output

@@ -1,4 +1,4 @@
-"""What docs/promises.md says of `simulator`, as far as test_simulator_node.py does not."""
+"""Test the reactions of `simulator` in docs/promises.md that test_simulator.py does not test."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from helpers.node_process import NodeProcess
 from helpers.node_threads import NodeThreads, call
 from helpers.simulator_bench import SimulatorBench
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -30,7 +30,7 @@ SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inerti
 
 
 class Client(Node):
-    """All that talks to the simulator."""
+    """Node that calls the simulator and listens to it."""
 
     def __init__(self):
         super().__init__("client")
@@ -40,15 +40,15 @@ class Client(Node):
         self.clock = self.create_publisher(Clock, "/clock", 10)
         self.effort = self.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
 
-    def later(self, kind, name, **request):
+    def call_async(self, kind, name, **request):
         client = self.create_client(kind, f"/simulator/{name}")
-        assert client.wait_for_service(START_TIME)
+        assert client.wait_for_service(START_TIMEOUT_S)
         return client.call_async(kind.Request(**request))
 
     def call(self, kind, name, **request):
         return call(self, kind, f"/simulator/{name}", kind.Request(**request))
 
-    def tick(self, seconds):
+    def publish_clock(self, seconds):
         message = Clock()
         message.clock.sec, message.clock.nanosec = divmod(round(seconds * 1e9), 10**9)
         self.clock.publish(message)
@@ -63,26 +63,26 @@ def stamp(message):
     return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
 
-def test_a_clock_that_jumps_and_stands_still(bench):
+def test_clock_may_jump_and_stall(bench):
     bench = bench(use_sim_time="true", rate=100.0)
     client = bench.client
     wait(client.clock.get_subscription_count)
-    for start in (1000.0, 2000.0, 50.0):  # forward, and back
-        client.tick(start)
+    for start in (1000.0, 2000.0, 50.0):  # jumps forward and back
+        client.publish_clock(start)
         wait(lambda start=start: bench.node.get_clock().now().nanoseconds == round(start * 1e9))
         wait(lambda start=start: client.states and abs(stamp(client.states[-1]) - start) < 0.02)
         client.states.clear()
-        client.tick(start + 0.1)
+        client.publish_clock(start + 0.1)
         wait(lambda: len(client.states) == 10)
         assert np.diff([stamp(state) for state in client.states]) == pytest.approx(0.01)
     count = len(client.states)
-    seen = len(client.statuses)
-    wait(lambda: len(client.statuses) > seen + 1)
-    assert len(client.states) == count, "time stands still, and so does the arm"
+    n_statuses = len(client.statuses)
+    wait(lambda: len(client.statuses) > n_statuses + 1)
+    assert len(client.states) == count, "the arm stops with the time"
     assert bench.node.status()[2]["lost_time"] != "0.000"
 
 
-def test_a_motion_that_cannot_be_computed_begins_anew(bench):
+def test_diverged_motion_restarts_in_the_start_pose(bench):
     bench = bench(robot_description=SPINNER.replace("\n", " "))
     client = bench.client
     assert client.call(SetBool, "effort_mode", data=True).success
@@ -95,7 +95,7 @@ def test_a_motion_that_cannot_be_computed_begins_anew(bench):
     assert abs(client.states[-1].velocity[0]) < 0.1
 
 
-def test_a_publisher_that_is_gone_leaves_its_last_command(bench):
+def test_last_command_outlives_its_publisher(bench):
     bench = bench()
     client, names = bench.client, list(bench.node.arm.robot.joint_names)
     start = bench.node.arm.position
@@ -114,17 +114,17 @@ def test_a_publisher_that_is_gone_leaves_its_last_command(bench):
     wait(lambda: bench.node.arm._effort is not None and np.any(bench.node.arm._effort))
     client.destroy_publisher(client.effort)
     wait(lambda: not bench.node.get_publishers_info_by_topic("/forward_effort_controller/commands"))
-    assert bench.node.arm._effort == pytest.approx(torque), "as forward_command_controller has it"
+    assert bench.node.arm._effort == pytest.approx(torque), "like forward_command_controller"
 
 
-def test_services_in_parallel_are_all_answered(bench):
+def test_parallel_service_calls_are_all_answered(bench):
     bench = bench()
     client = bench.client
     futures = []
-    for turn in range(10):
-        futures.append(client.later(SetBool, "effort_mode", data=turn % 2 == 0))
-        futures.append(client.later(SetBool, "pick_up", data=turn % 3 == 0))
-        futures.append(client.later(Trigger, "reset"))
+    for k in range(10):
+        futures.append(client.call_async(SetBool, "effort_mode", data=k % 2 == 0))
+        futures.append(client.call_async(SetBool, "pick_up", data=k % 3 == 0))
+        futures.append(client.call_async(Trigger, "reset"))
     wait(lambda: all(future.done() for future in futures))
     assert all(future.result().success for future in futures)
     client.states.clear()
@@ -133,13 +133,13 @@ def test_services_in_parallel_are_all_answered(bench):
 
 
 @pytest.mark.usefixtures("ros")
-def test_killed_and_started_again():
+def test_simulator_starts_again_after_a_kill():
     client = Client()
     threads = NodeThreads(client)
     for _ in range(2):
         client.states.clear()
         with NodeProcess("simulator", {"rate": 100.0}):
-            wait(lambda: len(client.states) > 5, START_TIME)
+            wait(lambda: len(client.states) > 5, START_TIMEOUT_S)
         assert client.states[0].velocity == pytest.approx([0.0] * 6, abs=0.01)
     threads.close()
     client.destroy_node()
@@ -158,16 +158,13 @@ def test_killed_and_started_again():
         ("coulomb_friction:=[-1.0]", "coulomb of joint '1' is -1.0; expected a number of at least 0"),
         ("controller:=pid", "'controller' of node 'simulator' is 'pid'; expected effort, position_and_effort"),
         ("cmd_timeout:=-1.0", "Parameter 'cmd_timeout' is -1; expected 0 or more"),
-        (
-            "constraints.trajectory:=[0.1, 0.2]",
-            "constraints.trajectory: 2 values; give one for all joints",
-        ),
+        ("constraints.trajectory:=[0.1, 0.2]", "constraints.trajectory: 2 values; give one for all joints"),
         ("controller_joints:=[joint_1]", "Parameter 'controller_joints' is joint_1; expected the joints joint_1, "),
         ("wrench_noise:=[-0.1]", "noise of the wrench sensor is [-0.1]"),
         ("torque_noise:=[0.1, 0.2]", "torque_noise: 2 values; give one for all joints"),
     ],
 )
-def test_bad_parameters_are_one_clear_error(parameter, message):
+def test_invalid_parameters_are_one_error_line(parameter, message):
     rclpy.init(args=["--ros-args", "--params-file", str(CONFIG), "-p", parameter])
     with pytest.raises(DynidError, match=re.escape(message)) as error:
         SimulatorNode()

@@ -1,4 +1,4 @@
-"""The node over DDS: recordings in, the latched result out; and the watch on joint states."""
+"""Test the calibration node over DDS: from recordings, and its watch on joint states."""
 
 import time
 
@@ -7,7 +7,8 @@ import pytest
 import rclpy
 import torque_sensor_bench as bench
 from command_line import run
-from helpers.identification_bench import TIMEOUT, starter
+from helpers.identification_bench import TIMEOUT, make_starter
+from helpers.node_threads import assert_refused, assert_success
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -21,8 +22,8 @@ GRAVITY = str(list(bench.GRAVITY))
 
 @pytest.fixture(name="start")
 def fixture_start(tmp_path, keep):
-    """Function that makes the node with parameters and spins it."""
-    return starter(
+    """Return a function that starts the node with parameters."""
+    return make_starter(
         keep,
         TorqueSensorCalibrationNode,
         robot_description=share_path("config/demo_arm.urdf"),
@@ -39,39 +40,34 @@ def fixture_truth():
 
 @pytest.fixture(name="model")
 def fixture_model(tmp_path, truth):
-    """`identified.yaml` with gravity parameters, as sound sensors gave them."""
+    """Write `identified.yaml` with gravity parameters from error-free sensors."""
     sound = bench.sound(truth)
     samples, _ = bench.experiment(sound, np.random.default_rng(1), loaded=False)
     return GravityIdentification(bench.aslant_robot()).fit_samples(samples).save(tmp_path / "gravity.yaml")
 
 
-def test_calibration_with_a_mass(start, tmp_path, truth, capsys):
+def test_calibration_needs_recordings_with_and_without_mass(start, tmp_path, truth, capsys):
     rng = np.random.default_rng(2)
     for name, loaded in (("plain", False), ("loaded", True)):
         bench.recording(truth, rng, loaded=loaded).write_npz(tmp_path / f"{name}.npz")
     node = start(reference_mass=bench.MASS)
-    missing = node.identify()
-    assert not missing.success
-    assert "No recording" in missing.message
+    assert_refused(node.identify(), "No recording")
     plain, loaded = str(tmp_path / "plain.npz"), str(tmp_path / "loaded.npz")
     node.set_parameters(recording=plain, recording_with_mass=plain)
     assert "with and without the reference mass" in node.identify().message
     bench.recording(truth, rng).write_npz(tmp_path / "forgotten.npz")
     node.set_parameters(recording_with_mass=str(tmp_path / "forgotten.npz"))
-    forgotten = node.identify()
-    assert not forgotten.success
-    assert "the reference mass of 2 kg is not seen" in forgotten.message
+    assert_refused(node.identify(), "the reference mass of 2 kg is not seen")
     node.set_parameters(recording_with_mass=loaded)
-    response = node.identify()
-    assert response.success, response.message
-    found = node.result()["torque_sensors"]
-    gains = [found[joint]["gain"] for joint in bench.aslant_robot().joint_names]
+    assert_success(node.identify())
+    sensors = node.result()["torque_sensors"]
+    gains = [sensors[joint]["gain"] for joint in bench.aslant_robot().joint_names]
     np.testing.assert_allclose(gains, truth.gain, rtol=0.02)
     assert (tmp_path / "out" / "report.html").exists()
     assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_watch_raises_an_alarm_and_accepts(start, truth, model):
+def test_watch_raises_an_alarm_and_accepts_new_gains(start, truth, model):
     node = start(observe=True, model_file=model, learning=12, observe_period=0.1)
     recording = bench.recording(truth, np.random.default_rng(3))
     publisher = node.client.create_publisher(JointState, "joint_states", 100)
@@ -93,11 +89,11 @@ def test_watch_raises_an_alarm_and_accepts(start, truth, model):
     assert "drifted" in message
     assert values["samples"] > 40
     observer = node.node.watch.observer
-    written = node.node.watch.document()["torque_sensors"]
-    stds = [[written[name]["std"][of] for of in ("gain", "offset")] for name in recording.joint_names]
-    known = np.isfinite(observer.standard_errors)
-    assert known.any(axis=0).all()
-    np.testing.assert_allclose(np.array(stds, dtype=float)[known], observer.standard_errors[known], rtol=0.1)
+    sensors = node.node.watch.document()["torque_sensors"]
+    stds = [[sensors[name]["std"][label] for label in ("gain", "offset")] for name in recording.joint_names]
+    is_known = np.isfinite(observer.standard_errors)
+    assert is_known.any(axis=0).all()
+    np.testing.assert_allclose(np.array(stds, dtype=float)[is_known], observer.standard_errors[is_known], rtol=0.1)
     service = node.client.create_client(Trigger, "/torque_sensor_calibration/accept")
     assert service.wait_for_service(TIMEOUT)
     future = service.call_async(Trigger.Request())
@@ -107,7 +103,7 @@ def test_watch_raises_an_alarm_and_accepts(start, truth, model):
     assert "drifted" not in node.node.watch.status()[1]
 
 
-def test_without_samples_accept_is_refused(start, model):
+def test_accept_without_samples_is_refused(start, model):
     node = start(observe=True, model_file=model)
     with pytest.raises(DynidError, match="there is nothing to accept"):
         node.caller.trigger("/torque_sensor_calibration/accept")

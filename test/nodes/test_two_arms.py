@@ -1,6 +1,6 @@
-"""Two simulated arms, a namespace each, are excited, recorded, identified and compensated at once, by real processes.
+"""Test two simulated arms in two namespaces: excited, recorded, identified and compensated by real processes.
 
-No node is given a topic: the namespace is all that tells them apart.
+No node gets a topic; only the namespace separates the arms.
 """
 
 import time
@@ -15,7 +15,7 @@ import yaml
 from geometry_msgs.msg import WrenchStamped
 from helpers.node_process import NodeProcess
 from helpers.node_threads import NodeThreads, call
-from helpers.waiting import START_TIME, wait
+from helpers.waiting import START_TIMEOUT_S, wait
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -28,16 +28,16 @@ from dynid_ros.recording.bag_reader import open_bag
 pytest.importorskip("mujoco")
 
 LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-PATIENT = {"stale_after": 5.0, "tracking_error_limit": "[6.0]", "effort_grace": 5.0}
-"""For a busy machine; as in the demo."""
-STILL = 0.005
-"""What a position servo and its sensors stir, rad."""
-MOVED = 0.1
-"""What no arm does that is not asked, rad."""
+LONG_TIMEOUTS = {"stale_after": 5.0, "tracking_error_limit": "[6.0]", "effort_grace": 5.0}
+"""Timeouts for a busy computer, as in the demo."""
+REST_MOTION_RAD = 0.005
+"""Largest motion in rad of a position servo at rest with sensor noise."""
+MIN_MOTION_RAD = 0.1
+"""Motion in rad that no arm makes without a command."""
 
 
 class Arm:
-    """All nodes of an arm in its namespace, and who listens to them."""
+    """All nodes of an arm in its namespace, and a listener."""
 
     def __init__(self, client, name, folder, seed):
         self.client, self.name, self.folder = client, name, folder / name
@@ -52,7 +52,7 @@ class Arm:
             | {"interpolate_from_desired_state": True},
             "excitation": {"motion": "poses", "count": 5, "dwell": 0.4, "seed": seed, "acceleration_limits": "[6.0]"}
             | {"floor_height": 0.1, "speed_fraction": 0.8, "travel_speed_fraction": 0.8}
-            | PATIENT,
+            | LONG_TIMEOUTS,
             "recorder": {"output_folder": self.folder / "bags"},
             "gravity_identification": {"effort_convention": "torque", "output": self.folder},
             "gravity_compensation": {"model_file": self.folder / "identified.yaml", "timeout": 5.0, "ramp_time": 0.5}
@@ -71,26 +71,26 @@ class Arm:
         assert answer.success, f"{self.name}: {getattr(answer, 'message', service)}"
         return getattr(answer, "message", "")
 
-    def later(self, service):
+    def call_async(self, service):
         client = self.client.create_client(Trigger, f"/{self.name}/{service}")
-        wait(client.service_is_ready, START_TIME)
+        wait(client.service_is_ready, START_TIMEOUT_S)
         return client.call_async(Trigger.Request())
 
     def compensate(self):
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
             self.ask("gravity_compensation/change_state", ChangeState, transition=Transition(id=transition))
-        # which a new subscription on a busy machine is late to get
+        # A new subscription receives joint states late on a busy computer.
         enable = f"/{self.name}/gravity_compensation/enable"
         wait(lambda: "no joint state" not in call(self.client, SetBool, enable, SetBool.Request(data=True)).message)
         wait(lambda: self.published["gravity_compensation/state"] == "active")
 
-    def comes_to_rest(self):
-        """Which a simulation on a busy machine is late to do."""
+    def wait_for_rest(self):
+        """Wait until the arm rests, which a busy computer delays."""
 
         def rests():
             before = self.latest
             time.sleep(0.5)
-            return np.abs(self.latest - before).max() < STILL / 5
+            return np.abs(self.latest - before).max() < REST_MOTION_RAD / 5
 
         wait(rests)
 
@@ -109,53 +109,55 @@ def fixture_arms(tmp_path, ros):
     with ExitStack() as stack:
         for arm in arms:
             arm.start(stack)
-        wait(lambda: all(arm.latest is not None and "excitation/state" in arm.published for arm in arms), START_TIME)
+        wait(
+            lambda: all(arm.latest is not None and "excitation/state" in arm.published for arm in arms), START_TIMEOUT_S
+        )
         yield SimpleNamespace(left=arms[0], right=arms[1], both=arms)
         threads.close()
     client.destroy_node()
 
 
-def finished(futures):
-    wait(lambda: all(future.done() for future in futures), 4 * START_TIME)
+def wait_for_success(futures):
+    wait(lambda: all(future.done() for future in futures), 4 * START_TIMEOUT_S)
     for future in futures:
         assert future.result().success, future.result().message
 
 
-def stays(arm, since):
-    assert np.abs(arm.latest - since).max() < STILL, f"{arm.name} moved and was not asked"
+def assert_at_rest(arm, since):
+    assert np.abs(arm.latest - since).max() < REST_MOTION_RAD, f"{arm.name} moved without a command"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensated(arms):
+def test_each_arm_moves_alone_and_both_are_identified_and_compensated(arms):
     left, right = arms.left, arms.right
-    finished([arm.later("excitation/design") for arm in arms.both])
+    wait_for_success([arm.call_async("excitation/design") for arm in arms.both])
 
     before = right.latest, left.latest
     left.ask("excitation/start")
-    wait(lambda: np.abs(left.latest - before[1]).max() > MOVED, START_TIME)
+    wait(lambda: np.abs(left.latest - before[1]).max() > MIN_MOTION_RAD, START_TIMEOUT_S)
     assert left.publishers("joint_trajectory_controller/joint_trajectory") == ["/left/excitation"]
     assert right.publishers("joint_trajectory_controller/joint_trajectory") == []
-    stays(right, before[0])
+    assert_at_rest(right, before[0])
     left.ask("excitation/stop")
     wait(lambda: left.published["excitation/state"] == "idle")
-    stays(right, before[0])
+    assert_at_rest(right, before[0])
     assert right.published["excitation/state"] == "idle"
 
     for arm in arms.both:
-        arm.comes_to_rest()
+        arm.wait_for_rest()
         arm.ask("recorder/start")
-    finished([arm.later("excitation/start") for arm in arms.both])
-    wait(lambda: all(arm.published["excitation/state"] == "done" for arm in arms.both), 4 * START_TIME)
+    wait_for_success([arm.call_async("excitation/start") for arm in arms.both])
+    wait(lambda: all(arm.published["excitation/state"] == "done" for arm in arms.both), 4 * START_TIMEOUT_S)
     for arm in arms.both:
         arm.ask("recorder/stop")
         with open_bag(Path(arm.published["recorder/bag"])) as bag:
             assert sorted(bag.topics) == [f"/{arm.name}/joint_states", f"/{arm.name}/robot_description"]
-    finished([arm.later("gravity_identification/identify") for arm in arms.both])
-    found = [yaml.safe_load((arm.folder / "identified.yaml").read_text()) for arm in arms.both]
-    for arm, document in zip(arms.both, found, strict=True):
+    wait_for_success([arm.call_async("gravity_identification/identify") for arm in arms.both])
+    documents = [yaml.safe_load((arm.folder / "identified.yaml").read_text()) for arm in arms.both]
+    for arm, document in zip(arms.both, documents, strict=True):
         assert document["source"]["recordings"] == [arm.published["recorder/bag"]]
-    assert found[0]["gravity"] != found[1]["gravity"], "each has noise of its own"
+    assert documents[0]["gravity"] != documents[1]["gravity"], "the arms have different noise"
 
     left.compensate()
     assert left.publishers("forward_effort_controller/commands") == ["/left/gravity_compensation"]
@@ -163,7 +165,7 @@ def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensate
     right.compensate()
     for arm in arms.both:
         arm.ask("simulator/activate_effort_controller", SetBool, data=True)
-        time.sleep(0.5)  # for the first command
+        time.sleep(0.5)  # until the first command
         arm.ask("simulator/activate_trajectory_controller", SetBool, data=False)
     floating = left.latest, right.latest
     push = left.client.create_publisher(WrenchStamped, "/left/simulator/push", 1)
@@ -171,12 +173,12 @@ def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensate
     message = WrenchStamped()
     message.wrench.force.z, message.wrench.force.y = 60.0, 60.0
 
-    def pushed():
+    def push_until_moved():
         push.publish(message)
-        return np.abs(left.latest - floating[0]).max() > MOVED
+        return np.abs(left.latest - floating[0]).max() > MIN_MOTION_RAD
 
-    wait(pushed, START_TIME)
-    assert np.abs(right.latest - floating[1]).max() < MOVED / 3, "it floats where it is"
+    wait(push_until_moved, START_TIMEOUT_S)
+    assert np.abs(right.latest - floating[1]).max() < MIN_MOTION_RAD / 3, "the other arm floats in place"
     for arm in arms.both:
         assert arm.published["gravity_compensation/state"] == "active"
         arm.ask("gravity_compensation/enable", SetBool, data=False)

@@ -1,4 +1,4 @@
-"""One compensation node for both arms of a torso whose head is held; the truth is Pinocchio's."""
+"""Test one compensation node for both arms of a torso with a held head, against Pinocchio."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("ros")
 TIPS, HEAD = "left_gripper,right_gripper", 0.3
 
 
-def test_both_arms_float_by_one_node(tmp_path, keep):
+def test_one_node_compensates_both_arms(tmp_path, keep):
     text = example_urdf("baxter_description/urdf/baxter.urdf").read_text()
     robot = RobotModel.from_urdf(text, TIPS, held={"head_pan": HEAD})
     gravity = GravityModel(robot)
@@ -23,11 +23,7 @@ def test_both_arms_float_by_one_node(tmp_path, keep):
     document["gravity"] = gravity_section(gravity, moments, np.zeros_like(moments), {})
     file = save_identified(tmp_path / "identified.yaml", document)
     bench = Bench(
-        file,
-        robot_description=text,
-        tip_link=TIPS,
-        held_joints=f"head_pan={HEAD}",
-        torque_limits=[50.0] * 14,
+        file, robot_description=text, tip_link=TIPS, held_joints=f"head_pan={HEAD}", torque_limits=[50.0] * 14
     )
     keep(bench)
     low, high = robot.limits.lower, robot.limits.upper

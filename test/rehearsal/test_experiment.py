@@ -1,4 +1,4 @@
-"""A rehearsal of public arms, and its numbers by Pinocchio, which reads the truth that no identification has read."""
+"""Test rehearsals of public arms: their numbers agree with Pinocchio, which reads the truth."""
 
 import json
 import subprocess
@@ -33,16 +33,16 @@ ARMS = {
     "tiago_dual": ("tiago_description/robots/tiago_dual.urdf", "arm_left_tool_link", "torso_lift_link"),
     "alex": ("alex_description/urdf/alex_sake_hands.urdf", "LeftGripperYawLink", "Torso"),
 }
-PAIRS = "LeftWristYawLink:LeftShoulderYawLink,LeftWristRollLink:LeftShoulderYawLink"
-"""Links of Alex whose capsules are near each other in half of all poses, and that never touch."""
+ALLOWED_PAIRS = "LeftWristYawLink:LeftShoulderYawLink,LeftWristRollLink:LeftShoulderYawLink"
+"""Links of Alex that never touch, although their capsules are near each other in half of all poses."""
 
 
-MAX_LAG = 0.03
-"""Distance from the plan, relative to the range of the motion, from which a joint does not move as planned."""
+MAX_LAG_FRACTION = 0.03
+"""Largest distance from the plan as a fraction of the range of the motion."""
 
 
 class TruthInPinocchio:
-    """The truth of a rehearsal, whose joints beside the arm are fixed, as Pinocchio reads its URDF."""
+    """True model of a rehearsal in Pinocchio, with the joints besides the arm fixed."""
 
     def __init__(self, table):
         self.table = table
@@ -76,81 +76,82 @@ class TruthInPinocchio:
         return np.array([pinocchio.rnea(model, data, row, 0 * row, 0 * row) for row in q])
 
     def parameters(self):
-        """Values of the links' and rotors' parameters by name; Pinocchio's joint frames are the URDF's."""
+        """Return link and rotor parameters by name; Pinocchio's joint frames are those of the URDF."""
         values = dict(zip([f"rotor_inertia {name}" for name in self.names], self.joint("rotor_inertia"), strict=True))
         for number, inertia in enumerate(list(self.model.inertias)[1:], 1):
-            own = inertia.toDynamicParameters()[REGRESSOR_ORDER]
-            values |= {f"{label}{number}": x for label, x in zip(LOAD_NAMES, own, strict=True)}
+            link_parameters = inertia.toDynamicParameters()[REGRESSOR_ORDER]
+            values |= {f"{label}{number}": x for label, x in zip(LOAD_NAMES, link_parameters, strict=True)}
         return values
 
     def friction(self, q, qd, carried):
-        """Friction (N, n) by the laws of the truth, written anew: Dahl, Stribeck, load, saturating viscosity."""
-        own = self.table["friction"]
+        """Return friction (N, n) by the true laws: Dahl, Stribeck, load and saturating viscosity."""
+        true_friction = self.table["friction"]
         total = np.zeros_like(q)
-        length = np.array([joint["sliding_length"] for joint in own["joints"]])
+        length = np.array([joint["sliding_length"] for joint in true_friction["joints"]])
         direction = direction_of(q, length, np.zeros(len(length)))
-        for i, (name, joint) in enumerate(zip(self.names, own["joints"], strict=True)):
-            value = {key.split()[0]: x for key, x in own["coefficients"].items() if key.endswith(f" {name}")}
+        for i, (name, joint) in enumerate(zip(self.names, true_friction["joints"], strict=True)):
+            value = {key.split()[0]: x for key, x in true_friction["coefficients"].items() if key.endswith(f" {name}")}
             dry = value["coulomb"] + value.get("load", 0.0) * np.abs(carried[:, i])
             if joint["stribeck_velocity"] is not None:
                 dry = dry + value["stribeck"] * np.exp(-((qd[:, i] / joint["stribeck_velocity"]) ** 2))
             speed = qd[:, i]
-            if (saturation := joint["saturation_velocity"]) is not None:
+            saturation = joint["saturation_velocity"]
+            if saturation is not None:
                 speed = saturation * np.tanh(speed / saturation)
             total[:, i] = dry * direction[:, i] + value["viscous"] * speed
         return total
 
 
-@pytest.fixture(name="rehearsed", scope="module", params=list(ARMS))
+@pytest.fixture(name="rehearsal", scope="module", params=list(ARMS))
 def fixture_rehearsed(request, tmp_path_factory):
-    """Folder and document of a rehearsal, robot, truth in Pinocchio."""
+    """Return folder and document of a rehearsal, robot, and truth in Pinocchio."""
     path, tip, base = ARMS[request.param]
     urdf = example_urdf(path)
     folder = tmp_path_factory.mktemp(request.param)
     words = ["--tip", tip, "--base", base, "--floor-height", "-inf", "--design-time", "5"]
-    words += ["--allowed-pairs", PAIRS] if request.param == "alex" else []
+    words += ["--allowed-pairs", ALLOWED_PAIRS] if request.param == "alex" else []
     command = [sys.executable, "-m", "dynid_ros", "rehearse", "--urdf", str(urdf), "--output", str(folder), *words]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
+    process = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert process.returncode in (0, 1), process.stderr
     robot = RobotModel.from_urdf(urdf, tip, base)
     truth = TruthInPinocchio(yaml.safe_load((folder / "truth.yaml").read_text()))
-    return folder, json.loads(done.stdout), robot, truth
+    return folder, json.loads(process.stdout), robot, truth
 
 
-def poses(robot):
+def draw_poses(robot):
     return MotionLimits.of(robot, 2.0).poses(N_JUDGED_POSES)
 
 
-def column(document, quantity, what, robot):
-    values = document["joints"][quantity][what]
+def read_column(document, quantity, key, robot):
+    values = document["joints"][quantity][key]
     return np.array([np.nan if values[name] is None else values[name] for name in robot.joint_names])
 
 
-def test_gravity_errors_are_those_by_pinocchio(rehearsed):
-    folder, document, robot, truth = rehearsed
-    q = poses(robot)
+def test_gravity_errors_agree_with_pinocchio(rehearsal):
+    folder, document, robot, truth = rehearsal
+    q = draw_poses(robot)
     true = truth.torque(q)
     largest = np.abs(true).max(axis=0)
-    np.testing.assert_allclose(column(document, "gravity", "torque", robot), largest, atol=1e-6)
+    np.testing.assert_allclose(read_column(document, "gravity", "torque", robot), largest, atol=1e-6)
     model = IdentifiedGravity(robot, load_identified(folder / "gravity" / "identified.yaml"))
-    found = model.gravity.regressor(q) @ np.nan_to_num(model.moments)
+    estimated = model.gravity.regressor(q) @ np.nan_to_num(model.moments)
     with np.errstate(divide="ignore", invalid="ignore"):
-        expected = np.abs(found - true).max(axis=0) / largest
-    said = column(document, "gravity", "error", robot)
-    shown = np.isfinite(said)
-    assert shown.any()
-    np.testing.assert_allclose(said[shown], expected[shown], atol=1e-6)
+        expected = np.abs(estimated - true).max(axis=0) / largest
+    reported = read_column(document, "gravity", "error", robot)
+    is_reported = np.isfinite(reported)
+    assert is_reported.any()
+    np.testing.assert_allclose(reported[is_reported], expected[is_reported], atol=1e-6)
 
 
-def test_load_torque_is_that_by_pinocchio(rehearsed):
-    _, document, robot, truth = rehearsed
-    q = poses(robot)
+def test_load_torque_agrees_with_pinocchio(rehearsal):
+    _, document, robot, truth = rehearsal
+    q = draw_poses(robot)
     expected = np.abs(truth.loaded_torque(q) - truth.torque(q)).max(axis=0)
-    np.testing.assert_allclose(column(document, "load", "torque", robot), expected, atol=1e-6)
+    np.testing.assert_allclose(read_column(document, "load", "torque", robot), expected, atol=1e-6)
 
 
-def test_intervals_that_contain_the_truth_are_those_by_pinocchio(rehearsed):
-    folder, document, _, truth = rehearsed
+def test_coverage_of_intervals_agrees_with_pinocchio(rehearsal):
+    folder, document, _, truth = rehearsal
     entries = load_identified(folder / "links" / "identified.yaml")["base_parameters"]
     values = truth.parameters()
     counts = [0, 0]
@@ -159,13 +160,13 @@ def test_intervals_that_contain_the_truth_are_those_by_pinocchio(rehearsed):
         if np.isfinite(true) and entry["value"] is not None:
             half = half_width(entry["std"], entry.get(DOF) or np.inf)
             counts = [counts[0] + bool(abs(entry["value"] - true) <= half), counts[1] + 1]
-    said = document["intervals"]["links"]
-    assert counts[1] == said["count"]
-    assert abs(counts[0] - said["covered"]) <= 1  # expressions are rounded
+    reported = document["intervals"]["links"]
+    assert counts[1] == reported["count"]
+    assert abs(counts[0] - reported["covered"]) <= 1  # expressions in the file are rounded
 
 
-def test_unseen_torque_is_as_wrong_in_a_simulation_by_pinocchio(rehearsed):
-    folder, document, robot, truth = rehearsed
+def test_held_out_error_agrees_with_a_simulation_by_pinocchio(rehearsal):
+    folder, document, robot, truth = rehearsal
     recorded = Recording.read(folder / "unseen.npz", joint_names=robot.joint_names)
     model = link_model(load_identified(folder / "links" / "identified.yaml"), robot)
     plan = Trajectory.read(folder / "motions" / "unseen" / "trajectory.yaml").select(robot.joint_names)
@@ -176,13 +177,13 @@ def test_unseen_torque_is_as_wrong_in_a_simulation_by_pinocchio(rehearsed):
     rng = np.random.default_rng(5)
     torque += truth.joint("torque_noise") * rng.standard_normal(q.shape)
     measured = q + truth.joint("position_noise") * rng.standard_normal(q.shape)
-    # The recorded stamps jitter about a steady clock, which is found. Here the arm is at its planned place at these
-    # stamps, so that more jitter would be that of no clock.
+    # The recorded stamps jitter about a steady clock, which is estimated. The simulated arm is at its planned place at
+    # # these stamps, so additional jitter would fit no clock.
     expected = validate(model, replace(recorded, position=measured, torque=torque)).relative_rms
-    # A joint that sticks at reversals moves otherwise than planned, and only MuJoCo simulates its drive. A joint
-    # without gravity has hardly any torque but friction, which depends on these reversals.
-    is_late = np.abs(recorded.position - q).max(axis=0) > MAX_LAG * np.ptp(q, axis=0)
-    is_judged = ~is_late & np.isfinite(column(document, "gravity", "error", robot))
+    # Only MuJoCo simulates the drive of a joint that sticks at reversals, so it deviates from the plan. A joint without
+    # # gravity has hardly any torque but friction, which depends on these reversals.
+    deviates = np.abs(recorded.position - q).max(axis=0) > MAX_LAG_FRACTION * np.ptp(q, axis=0)
+    is_judged = ~deviates & np.isfinite(read_column(document, "gravity", "error", robot))
     assert np.count_nonzero(is_judged) >= robot.n_joints - 4
-    said = column(document, "unseen_torque", "error", robot)
-    np.testing.assert_allclose(said[is_judged], expected[is_judged], rtol=0.25, atol=0.003)
+    reported = read_column(document, "unseen_torque", "error", robot)
+    np.testing.assert_allclose(reported[is_judged], expected[is_judged], rtol=0.25, atol=0.003)

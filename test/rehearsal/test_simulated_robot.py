@@ -1,4 +1,4 @@
-"""The simulated robot of a rehearsal: its truth differs from the URDF as stated, its files look recorded."""
+"""Test the simulated robot of a rehearsal: its truth differs from the URDF as stated, and it records files."""
 
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -29,14 +29,14 @@ EXACT = TruthSettings(
     dropped=0.0,
     load_mass=0.5,
 )
-REST = np.array([0.0, -1.0, 0.5])
+REST_POSE = np.array([0.0, -1.0, 0.5])
 
 
-def rest(seconds=1.0):
-    return move(ROBOT.joint_names, REST, REST + 1e-3, seconds)
+def make_rest(seconds=1.0):
+    return move(ROBOT.joint_names, REST_POSE, REST_POSE + 1e-3, seconds)
 
 
-def test_links_are_off_by_the_stated_amount_and_no_more():
+def test_links_differ_by_the_stated_error():
     simulated = SimulatedRobot(ROBOT, LIMITS, TruthSettings(link_error=0.3))
     masses = simulated.arm.truth.parameters[::10] / ROBOT.parameters[::10]
     assert np.all(np.abs(np.log(masses)) <= 0.3)
@@ -44,36 +44,36 @@ def test_links_are_off_by_the_stated_amount_and_no_more():
     np.testing.assert_allclose(SimulatedRobot(ROBOT, LIMITS, EXACT).arm.truth.parameters, ROBOT.parameters, atol=1e-9)
 
 
-def test_another_seed_is_another_truth():
-    one, same, other = (SimulatedRobot(ROBOT, LIMITS, TruthSettings(), seed=seed).truth_table() for seed in (1, 1, 2))
-    assert one == same
-    assert one["links"] != other["links"]
-    assert one["friction"] != other["friction"]
+def test_seed_determines_the_truth():
+    first, same, other = (SimulatedRobot(ROBOT, LIMITS, TruthSettings(), seed=seed).truth_table() for seed in (1, 1, 2))
+    assert first == same
+    assert first["links"] != other["links"]
+    assert first["friction"] != other["friction"]
 
 
-def test_recording_of_an_exact_robot_holds_its_weight(tmp_path):
+def test_recording_of_an_exact_robot_contains_its_weight(tmp_path):
     simulated = SimulatedRobot(ROBOT, LIMITS, replace(EXACT, friction_level=1e-9))
-    read = Recording.read(simulated.record(rest(), tmp_path / "rest.npz"))
+    recording = Recording.read(simulated.record(make_rest(), tmp_path / "rest.npz"))
     offset = simulated.arm.sensors.torque_offset
-    held = read.torque[-1] - offset
-    np.testing.assert_allclose(held, planar_arm.gravity_torque(REST.tolist()), atol=0.1)
-    loaded = Recording.read(simulated.record(rest(), tmp_path / "loaded.npz", loaded=True))
-    added = simulated.load_torque(REST[None])[0]
-    np.testing.assert_allclose(loaded.torque[-1] - offset - held, added, atol=0.05)
-    assert np.abs(added[1]) > 0.5
+    weight = recording.torque[-1] - offset
+    np.testing.assert_allclose(weight, planar_arm.gravity_torque(REST_POSE.tolist()), atol=0.1)
+    loaded = Recording.read(simulated.record(make_rest(), tmp_path / "loaded.npz", loaded=True))
+    load_torque = simulated.load_torque(REST_POSE[None])[0]
+    np.testing.assert_allclose(loaded.torque[-1] - offset - weight, load_torque, atol=0.05)
+    assert np.abs(load_torque[1]) > 0.5
 
 
-def test_clock_jitters_and_joint_states_are_lost(tmp_path):
+def test_stamps_jitter_and_joint_states_are_lost(tmp_path):
     settings = replace(EXACT, stamp_jitter=1e-3, dropped=0.2, rate=125.0)
-    read = Recording.read(SimulatedRobot(ROBOT, LIMITS, settings).record(rest(4.0), tmp_path / "run.npz"))
-    assert 0.7 < len(read.time) / 501 < 0.9
-    steps = np.diff(read.time)
+    recording = Recording.read(SimulatedRobot(ROBOT, LIMITS, settings).record(make_rest(4.0), tmp_path / "run.npz"))
+    assert 0.7 < len(recording.time) / 501 < 0.9
+    steps = np.diff(recording.time)
     assert np.all(steps > 0)
     single = steps[steps < 1.5 / 125]
     assert 0.5e-3 < single.std() < 2.5e-3
 
 
-def test_dynamics_of_the_urdf_are_the_friction():
+def test_friction_comes_from_the_urdf():
     root = ET.fromstring(planar_arm.urdf())
     for joint in root.iter("joint"):
         ET.SubElement(joint, "dynamics", friction="0.7", damping="0.3")
@@ -84,7 +84,7 @@ def test_dynamics_of_the_urdf_are_the_friction():
         assert friction[f"viscous {joint}"] == 0.3
 
 
-def test_joints_beside_the_arm_stand_where_they_are_held():
+def test_held_joints_keep_their_position():
     urdf = random_urdf(np.random.default_rng(3), 4)
     robot = RobotModel.from_urdf(urdf, tip=TIP, held={"joint_2": 0.6})
     simulated = SimulatedRobot(robot, MotionLimits.of(robot, 2.0, velocity_limits=2.0), EXACT)
@@ -93,7 +93,7 @@ def test_joints_beside_the_arm_stand_where_they_are_held():
     np.testing.assert_allclose(simulated.arm.truth.gravity_torque(poses), robot.gravity_torque(poses), atol=1e-6)
 
 
-def test_a_payload_that_the_urdf_lacks_is_part_of_the_truth():
+def test_payload_is_part_of_the_truth():
     robot = with_payload(ROBOT, (2.0, 0.1, 0.0, 0.05))
     simulated = SimulatedRobot(robot, LIMITS, EXACT)
     poses = np.random.default_rng(0).uniform(-1, 1, (20, 3))
@@ -112,7 +112,7 @@ def test_default_load_suits_weak_joints():
 @pytest.mark.parametrize(
     ("name", "value"), [("link_error", 0.9), ("dropped", 0.8), ("rate", 4000.0), ("torque_noise", -1.0)]
 )
-def test_sizes_that_make_no_sense_are_refused(name, value):
+def test_invalid_settings_are_refused(name, value):
     with pytest.raises(DynidError, match=name):
         TruthSettings(**{name: value})
 

@@ -1,4 +1,4 @@
-"""True values of identified parameters, whose friction may have other terms, beside estimates and bounds."""
+"""Test true values of identified parameters, and their comparison with estimates and bounds."""
 
 import numpy as np
 import planar_arm
@@ -25,7 +25,7 @@ ROBOT = RobotModel.from_urdf(planar_arm.urdf(), tip="link_3")
 ROTORS = np.array([0.1, 0.2, 0.05])
 
 
-def known_arm(robot):
+def make_known_arm(robot):
     friction = FrictionModel(JointFriction(rotor_inertia=True))
     coefficients = np.zeros(len(friction.names(robot)))
     model = LinkModel(robot, robot.parameters, friction, coefficients, LinkSignals(10.0, 20.0))
@@ -36,12 +36,12 @@ def known_arm(robot):
     return arm
 
 
-def test_shaped_friction_has_no_true_coefficients_but_rotors_have():
-    shaped = FrictionModel(JointFriction(sliding_length=1e-3))
-    size = len(shaped.names(ROBOT))
-    friction = KnownFriction(shaped, np.ones(size))
+def test_nonlinear_friction_has_no_true_coefficients_except_rotors():
+    nonlinear = FrictionModel(JointFriction(sliding_length=1e-3))
+    n_coefficients = len(nonlinear.names(ROBOT))
+    friction = KnownFriction(nonlinear, np.ones(n_coefficients))
     simulated = SimulatedArm(ROBOT, drives=Drives(0.0, 0.0, ROTORS), friction=friction)
-    arm = known_arm(ROBOT)
+    arm = make_known_arm(ROBOT)
     base = arm.columns.whole_base(arm.columns.first)
     names = np.array(base.names)[base.columns]
     true = true_base_parameters(arm, simulated)
@@ -56,7 +56,7 @@ def test_shaped_friction_has_no_true_coefficients_but_rotors_have():
     assert with_friction[coulomb] == pytest.approx(0.5)
 
 
-def test_gravity_of_a_sliding_joint_is_compared_by_the_carried_mass():
+def test_gravity_of_a_prismatic_joint_is_compared_by_mass():
     text = planar_arm.urdf().replace(
         'type="revolute"><parent link="base_link"', 'type="prismatic"><parent link="base_link"'
     )
@@ -79,7 +79,7 @@ def test_gravity_of_a_sliding_joint_is_compared_by_the_carried_mass():
     assert all(row.is_covered for row in rows)
 
 
-def test_null_is_not_a_number():
+def test_null_becomes_nan():
     np.testing.assert_array_equal(as_array([1.0, None]), [1.0, np.nan])
 
 
@@ -94,22 +94,22 @@ def test_null_is_not_a_number():
         (Check("Mass", np.inf, 1.0), False, "at most 1"),
     ],
 )
-def test_a_value_is_checked_against_its_bound(check, passed, bound):
+def test_value_is_checked_against_its_bound(check, passed, bound):
     assert check.passed is passed
     assert check.bound == bound
     assert ("FAILED" in str(check)) is not passed
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "covered", "cells"),
+    ("value", "half_width", "covered", "cells"),
     [
         (2.01, 0.02, True, ("2.0000", "2.0100", "0.020", "0.010")),
         (1.95, 0.02, False, ("2.0000", "1.9500", "0.020", "−0.050")),
         (np.nan, np.nan, False, ("2.00", "–", "–", "–")),
     ],
 )
-def test_an_estimate_beside_the_truth(value, half, covered, cells):
-    row = Comparison("Mass", "kg", 2.0, value, half)
+def test_comparison_shows_truth_estimate_interval_and_error(value, half_width, covered, cells):
+    row = Comparison("Mass", "kg", 2.0, value, half_width)
     assert row.is_covered is covered
     assert row.cells[:4] == cells
 

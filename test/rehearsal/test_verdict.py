@@ -1,4 +1,4 @@
-"""The verdict of a rehearsal: which joint decides, when it fails, and what its screen says."""
+"""Test the verdict of a rehearsal: the decisive joint, failed goals, and the screen."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,17 +11,17 @@ from dynid_ros.rehearsal.rehearsal_settings import RehearsalSettings
 from dynid_ros.rehearsal.truth_comparison import Comparison
 from dynid_ros.rehearsal.verdict import JointErrors, Rehearsal
 
-DEFAULTS = RehearsalSettings()
+DEFAULT_SETTINGS = RehearsalSettings()
 NAMES = tuple(f"joint_{number}" for number in range(1, 8))
 TORQUE = np.array([0.0, 100.0, 50.0, 20.0, 10.0, 0.5, 0.001])
 
 
-def errors(*relative):
+def make_errors(*relative):
     return JointErrors.of(TORQUE, np.array(relative) * TORQUE, 0.2 * TORQUE)
 
 
-def judged(gravity, true=2.0, value=2.01, settings=DEFAULTS):
-    """Verdict on an experiment of which only the numbers are known."""
+def make_rehearsal(gravity, true=2.0, value=2.01, settings=DEFAULT_SETTINGS):
+    """Return a rehearsal of an experiment that has only these numbers."""
     simulated = SimpleNamespace(tracking_error=np.zeros(7), replaced_links=(), load=np.full(10, 2.0))
     experiment = SimpleNamespace(
         robot=SimpleNamespace(name="arm", joint_names=NAMES),
@@ -38,27 +38,27 @@ def judged(gravity, true=2.0, value=2.01, settings=DEFAULTS):
     )
     rehearsal = Rehearsal(experiment, 1.0)
     rehearsal.gravity = gravity
-    rehearsal.unseen = errors(*[0.03] * 7)
-    rehearsal.load = errors(*[0.01] * 7)
+    rehearsal.unseen = make_errors(*[0.03] * 7)
+    rehearsal.load = make_errors(*[0.01] * 7)
     rehearsal.comparisons = {"load": [Comparison("Mass", "kg", true, value, 0.05)] * 3}
     return rehearsal
 
 
 def test_joints_without_torque_have_no_relative_error():
-    found = errors(0.5, 0.01, 0.02, 0.01, 0.01, 0.9, 0.9)
-    assert np.isnan(found.error[[0, 6]]).all()
-    assert found.error[5] == pytest.approx(0.9)
-    assert NAMES[found.worst] == "joint_3"
+    joint_errors = make_errors(0.5, 0.01, 0.02, 0.01, 0.01, 0.9, 0.9)
+    assert np.isnan(joint_errors.error[[0, 6]]).all()
+    assert joint_errors.error[5] == pytest.approx(0.9)
+    assert NAMES[joint_errors.worst] == "joint_3"
 
 
-def test_a_joint_without_prediction_is_the_worst():
-    found = errors(0.0, 0.01, 0.02, np.nan, 0.01, 0.0, 0.0)
-    assert NAMES[found.worst] == "joint_4"
-    assert not found.check("gravity torque", NAMES, 0.03).passed
+def test_joint_without_prediction_is_the_worst():
+    joint_errors = make_errors(0.0, 0.01, 0.02, np.nan, 0.01, 0.0, 0.0)
+    assert NAMES[joint_errors.worst] == "joint_4"
+    assert not joint_errors.check("gravity torque", NAMES, 0.03).passed
 
 
-def test_good_numbers_serve_and_are_named():
-    rehearsal = judged(errors(*[0.01] * 7))
+def test_good_numbers_serve():
+    rehearsal = make_rehearsal(make_errors(*[0.01] * 7))
     assert rehearsal.missing == ()
     assert rehearsal.document()["serves"]
     text = rehearsal.screen().text()
@@ -71,34 +71,34 @@ def test_good_numbers_serve_and_are_named():
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"gravity": errors(0.0, 0.01, 0.05, 0.01, 0.01, 0.0, 0.0)}, "joint_3"),
+        ({"gravity": make_errors(0.0, 0.01, 0.05, 0.01, 0.01, 0.0, 0.0)}, "joint_3"),
         ({"true": 2.3, "value": 2.26}, None),
         ({"true": 2.3}, "mass of the load"),
     ],
 )
-def test_a_missed_goal_does_not_serve(change, word):
-    rehearsal = judged(**{"gravity": errors(*[0.01] * 7), **change})
+def test_missed_goal_does_not_serve(change, word):
+    rehearsal = make_rehearsal(**{"gravity": make_errors(*[0.01] * 7), **change})
     assert bool(rehearsal.missing) == bool(word)
     assert not word or word in " ".join(rehearsal.missing)
     assert rehearsal.document()["serves"] is not bool(word)
 
 
-def test_goals_are_settings():
-    wide = replace(DEFAULTS, max_gravity_error=0.1)
-    bad = errors(0.0, 0.01, 0.05, 0.01, 0.01, 0.0, 0.0)
-    assert judged(bad).missing
-    assert not judged(bad, settings=wide).missing
+def test_goals_can_be_set():
+    wide = replace(DEFAULT_SETTINGS, max_gravity_error=0.1)
+    large_errors = make_errors(0.0, 0.01, 0.05, 0.01, 0.01, 0.0, 0.0)
+    assert make_rehearsal(large_errors).missing
+    assert not make_rehearsal(large_errors, settings=wide).missing
 
 
 def test_intervals_that_miss_the_truth_do_not_serve():
-    rehearsal = judged(errors(*[0.01] * 7))
+    rehearsal = make_rehearsal(make_errors(*[0.01] * 7))
     rehearsal.comparisons["links"] = [Comparison("m1", "kg", 1.0, 2.0, 0.1)] * 5
     assert "intervals" in " ".join(rehearsal.missing)
     assert "3 of 8" in rehearsal.screen().text()
 
 
 def test_refusals_and_late_drives_are_named():
-    rehearsal = judged(errors(*[0.01] * 7))
+    rehearsal = make_rehearsal(make_errors(*[0.01] * 7))
     rehearsal.experiment.refused["links"] = "no motion"
     rehearsal.experiment.simulated.tracking_error[1] = 0.3
     assert "links not identified: no motion" in rehearsal.missing

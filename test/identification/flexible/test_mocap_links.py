@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from marker_experiment import experiment, noisy, ur10
+from marker_experiment import add_noise, load_ur10, simulate_experiment
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
@@ -17,9 +17,9 @@ from dynid_ros.recording.series import PoseSeries
 def recorded(seed, offset, shuffled=False):
     """Return robot, experiment and recording: joints at 250 Hz, markers at 50 Hz with a separate clock."""
     rng = np.random.default_rng(seed)
-    robot = ur10()
-    e = experiment(rng, robot, frames=800, on=(0, 2, 5), rate=50, deflection=np.deg2rad(0.05))
-    positions = noisy(rng, e.positions, 0.05)
+    robot = load_ur10()
+    e = simulate_experiment(rng, robot, frames=800, on=(0, 2, 5), rate=50, deflection=np.deg2rad(0.05))
+    positions = add_noise(rng, e.positions, 0.05)
     if shuffled:
         positions = np.array([row[rng.permutation(len(row))] for row in positions])
     time = np.arange(0.0, e.time[-1], 0.004)
@@ -76,7 +76,7 @@ def test_refuses_unknown_topics_links_and_times():
     with pytest.raises(MocapError, match="no markers or bodies"):
         mocap_links(robot, replace(recording, poses={}))
     rng = np.random.default_rng(5)
-    elsewhere = experiment(rng, robot, frames=800, on=(0, 2, 5), rate=50)
+    elsewhere = simulate_experiment(rng, robot, frames=800, on=(0, 2, 5), rate=50)
     poses = {
         name: replace(series, time=series.time + 1000, position=elsewhere.positions[:, i])
         for i, (name, series) in enumerate(recording.poses.items())

@@ -1,11 +1,11 @@
-"""Compensation on a base that tilts, with an IMU on it; that no torque steps is checked after each test."""
+"""Test compensation on a tilting base with an IMU; each test also checks that no torque steps."""
 
 import math
 import time
 
 import planar_arm
 import pytest
-from helpers.compensation_bench import FAULT_RAMP, Bench
+from helpers.compensation_bench import FAULT_RAMP_S, Bench
 from helpers.waiting import wait
 from rclpy.node import Node
 from scipy.spatial.transform import Rotation
@@ -19,7 +19,7 @@ SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.02, "imu_timeout": 2.0, "
 
 
 class Sensor(Node):
-    """An IMU at 50 Hz on a base that is turned by `tilt`, rad, about its y axis."""
+    """IMU at 50 Hz on a base that is rotated by `tilt` (rad) about its y axis."""
 
     def __init__(self):
         super().__init__("sensor")
@@ -39,7 +39,7 @@ class Sensor(Node):
 
 
 class TiltingBench(Bench):
-    """With the sensor."""
+    """Compensation bench with an IMU."""
 
     def __init__(self, model_file, **parameters):
         super().__init__(model_file, **(SETTINGS | parameters))
@@ -51,8 +51,8 @@ class TiltingBench(Bench):
         super().close()
         self.sensor.destroy_node()
 
-    def settled(self):
-        """Active, and with a gravity that the IMU has settled to."""
+    def activate_and_settle(self):
+        """Activate the node and wait until its gravity estimate has settled."""
         self.activate()
         wait(lambda: self.node._loop.imu.topic and not self.node._loop.imu.doubt(time.monotonic()))
         wait(lambda: not self.node._loop.imu.base.unsettled(time.monotonic()))
@@ -63,123 +63,123 @@ def fixture_bench(model_file, keep):
     return lambda **arguments: keep(TiltingBench(model_file, **arguments))
 
 
-def torque_on(tilt, position):
+def predict_torque(tilt, position):
     gravity = (planar_arm.G * math.sin(tilt), 0.0, -planar_arm.G * math.cos(tilt))
     return RobotModel.from_urdf(planar_arm.urdf(), gravity=gravity).gravity_torque([position])[0].tolist()
 
 
-def test_torque_follows_a_base_that_tilts(bench):
+def test_torque_follows_a_tilting_base(bench):
     bench = bench()
-    bench.settled()
-    bench.enabled()
-    wait(lambda: bench.torque == pytest.approx(torque_on(0.0, bench.robot.position), abs=1e-3))
+    bench.activate_and_settle()
+    bench.enable_until_active()
+    wait(lambda: bench.torque == pytest.approx(predict_torque(0.0, bench.robot.position), abs=1e-3))
     bench.sensor.tilt = 0.3
-    began, before = time.monotonic(), bench.node._loop.imu.base.down
-    wait(lambda: bench.torque == pytest.approx(torque_on(0.3, bench.robot.position), abs=0.02))
-    assert time.monotonic() - began > 0.9 * 0.3 / SETTINGS["imu_max_rate"]
+    start, before = time.monotonic(), bench.node._loop.imu.base.down
+    wait(lambda: bench.torque == pytest.approx(predict_torque(0.3, bench.robot.position), abs=0.02))
+    assert time.monotonic() - start > 0.9 * 0.3 / SETTINGS["imu_max_rate"]
     assert bench.node._loop.imu.base.down != before
-    assert bench.torque[0] == pytest.approx(torque_on(0.3, bench.robot.position)[0], abs=0.02)  # by the URDF's link_1
+    assert bench.torque[0] == pytest.approx(predict_torque(0.3, bench.robot.position)[0], abs=0.02)
     assert bench.state == "active"
 
 
-def test_torque_follows_an_imu_that_is_mounted_askew(model_file, keep):
-    """Half a turn about the base's z: its x axis, along which a tilt shows, points backward."""
+def test_torque_follows_a_rotated_imu(model_file, keep):
+    """The IMU is rotated by half a turn about the base's z axis, so its x axis points backward."""
     fixed = '<joint name="mount" type="fixed"><parent link="base_link"/><child link="imu"/>'
     mounted = planar_arm.urdf().replace(
         "</robot>", f'<link name="imu"/>{fixed}<origin rpy="0 0 {math.pi}"/></joint></robot>'
     )
     bench = keep(TiltingBench(model_file, robot_description=mounted))
     bench.sensor.frame, bench.sensor.tilt = "imu", -0.3
-    bench.settled()
-    bench.enabled()
-    wait(lambda: bench.torque == pytest.approx(torque_on(0.3, bench.robot.position), abs=0.02))
+    bench.activate_and_settle()
+    bench.enable_until_active()
+    wait(lambda: bench.torque == pytest.approx(predict_torque(0.3, bench.robot.position), abs=0.02))
     bench.sensor.frame = "link_2"
     wait(lambda: bench.state.startswith("fault: the IMU on imu"))
     assert "'link_2' is no link that is fixed to 'base_link'" in bench.state
     wait(lambda: not any(bench.torque))
 
 
-def silent(sensor):
+def stop_publishing(sensor):
     sensor.silent = True
 
 
-def nan(sensor):
+def send_nan(sensor):
     sensor.size = math.nan
 
 
-def units(sensor):
+def send_wrong_units(sensor):
     sensor.size = 1.0
 
 
-def fallen(sensor):
+def tilt_far(sensor):
     sensor.tilt = 0.8
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "words"),
     [
-        pytest.param(silent, "has said nothing for", id="silent"),
-        pytest.param(nan, "not finite", id="nan"),
-        pytest.param(units, "feels", id="units"),
-        pytest.param(fallen, "tilted by", id="fallen"),
+        pytest.param(stop_publishing, "has said nothing for", id="silent"),
+        pytest.param(send_nan, "not finite", id="nan"),
+        pytest.param(send_wrong_units, "feels", id="units"),
+        pytest.param(tilt_far, "tilted by", id="fallen"),
     ],
 )
-def test_an_imu_that_fails_fades_the_torque(bench, fault, says):
+def test_failed_imu_fades_the_torque(bench, fault, words):
     bench = bench()
-    bench.settled()
-    bench.enabled()
+    bench.activate_and_settle()
+    bench.enable_until_active()
     fault(bench.sensor)
     wait(lambda: bench.state.startswith("fault: the IMU on imu"))
-    assert says in bench.state
+    assert words in bench.state
     wait(lambda: not any(bench.torque))
 
 
-def test_an_imu_that_fails_holds_the_arm_first(model_file, keep):
+def test_failed_imu_holds_the_arm_before_descent(model_file, keep):
     bench = keep(TiltingBench(model_file, descent_time=30.0))
-    bench.settled()
-    bench.enabled()
+    bench.activate_and_settle()
+    bench.enable_until_active()
     bench.sensor.silent = True
     wait(lambda: bench.state.startswith("fault: the IMU on imu"))
-    time.sleep(2.0 * FAULT_RAMP)
-    assert bench.torque == pytest.approx(torque_on(0.0, bench.robot.position), abs=0.02)
+    time.sleep(2.0 * FAULT_RAMP_S)
+    assert bench.torque == pytest.approx(predict_torque(0.0, bench.robot.position), abs=0.02)
 
 
-def upside_down(sensor):
+def invert(sensor):
     sensor.size = -planar_arm.G
 
 
-def elsewhere(sensor):
+def change_frame(sensor):
     sensor.frame = "link_2"
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "words"),
     [
-        pytest.param(silent, "has said nothing", id="silent"),
-        pytest.param(upside_down, "upside down", id="upside down"),
-        pytest.param(elsewhere, "'link_2' is no link that is fixed to 'base_link'", id="frame"),
+        pytest.param(stop_publishing, "has said nothing", id="silent"),
+        pytest.param(invert, "upside down", id="upside down"),
+        pytest.param(change_frame, "'link_2' is no link that is fixed to 'base_link'", id="frame"),
     ],
 )
-def test_enable_is_refused_by_an_imu_that_cannot_be_believed(bench, fault, says):
+def test_implausible_imu_refuses_enable(bench, fault, words):
     bench = bench()
     fault(bench.sensor)
     bench.activate()
     wait(lambda: bench.node._loop.compensator.position)
-    wait(lambda: says in bench.enable().message)
+    wait(lambda: words in bench.enable().message)
     assert bench.state == "disabled"
     assert not bench.robot.commands
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_orientation_says_where_the_earth_is(seed):
-    """REP 145: it turns vectors of the sensor into the world, whose z points up."""
-    mounting, turned = Rotation.random(2, rng=seed)
+def test_orientation_of_the_imu_gives_the_direction_of_gravity(seed):
+    """By REP 145 the orientation rotates sensor vectors into a world frame whose z axis points up."""
+    mounting, orientation = Rotation.random(2, rng=seed)
     imu = CompensationImu.__new__(CompensationImu)
     imu._to_base = mounting.as_matrix()
     message = Imu()
     q = message.orientation
-    q.x, q.y, q.z, q.w = turned.as_quat()
-    down = mounting.apply(turned.inv().apply([0.0, 0.0, -1.0]))
+    q.x, q.y, q.z, q.w = orientation.as_quat()
+    down = mounting.apply(orientation.inv().apply([0.0, 0.0, -1.0]))
     assert imu._gravity_by_orientation(message) == pytest.approx(down.tolist())
     message.orientation_covariance[0] = -1.0
     assert imu._gravity_by_orientation(message) is None

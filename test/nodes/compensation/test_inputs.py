@@ -1,4 +1,4 @@
-"""PD about a desired pose, in the node: set-points, and the velocities that damping needs."""
+"""Test the node's set-points, the velocities for damping, and the wait for the next message."""
 
 import math
 import threading
@@ -25,17 +25,19 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 @pytest.fixture
 def bench(tmp_path, keep):
+    """Return a function that starts a bench with these measured velocities."""
+
     def make(velocity=(0.0, 0.0, 0.0), **parameters):
-        made = keep(Bench(planar_arm.write(tmp_path / "identified.yaml", planar_arm.document()), **parameters))
-        made.velocity = list(velocity)
-        made.robot.spoil = lambda message: setattr(message, "velocity", made.velocity)
-        made.setpoint = made.robot.create_publisher(JointState, "/gravity_compensation/setpoint", 10)
-        return made
+        bench = keep(Bench(planar_arm.write(tmp_path / "identified.yaml", planar_arm.document()), **parameters))
+        bench.velocity = list(velocity)
+        bench.robot.spoil = lambda message: setattr(message, "velocity", bench.velocity)
+        bench.setpoint = bench.robot.create_publisher(JointState, "/gravity_compensation/setpoint", 10)
+        return bench
 
     return make
 
 
-def gravity(position):
+def gravity_torque(position):
     return planar_arm.gravity_torque(position)
 
 
@@ -49,14 +51,14 @@ def gravity(position):
         (["joint_2"], [2.6], "joint 'joint_2' is to go to 2.6000; its limits are -2.5000 to 2.5000"),
     ],
 )
-def test_a_set_point_that_cannot_be_meant_is_refused(bench, names, positions, message):
+def test_invalid_set_point_is_refused(bench, names, positions, message):
     bench = bench(**GAINS).run()
     wait(bench.setpoint.get_subscription_count)
     bench.setpoint.publish(JointState(name=names, position=positions))
     wait(lambda: any("set-point was refused" in status.message for status in bench.robot.diagnostics))
     assert message in bench.node._loop.setpoint.problem
     assert bench.state == "active"
-    assert bench.torque == pytest.approx(gravity(POSE), abs=1e-9)
+    assert bench.torque == pytest.approx(gravity_torque(POSE), abs=1e-9)
 
 
 @pytest.mark.parametrize(("velocity", "message"), [([], "0 values of velocity"), ([0.0, math.nan, 0.0], "is nan")])
@@ -69,21 +71,23 @@ def test_damping_without_velocities_is_a_fault(bench, velocity, message):
 
 @pytest.fixture
 def node(ros):
+    """Create a node."""
     node = rclpy.create_node("prompt")
     yield node
     node.destroy_node()
 
 
-def take(subscription):
+def take_text(subscription):
+    """Take the next message and return its text, or None."""
     with subscription.handle:
         taken = subscription.handle.take_message(String, False)
     return taken and taken[0].data
 
 
-def test_it_waits_for_a_message_and_for_no_longer_than_it_is_told(node):
+def test_wait_ends_with_a_message_or_at_the_timeout(node):
     subscription = node.create_subscription(String, "~/text", lambda _: None, 10)
     publisher = node.create_publisher(String, "~/text", 10)
-    node.create_timer(0.001, lambda: None)  # of no interest to it
+    node.create_timer(0.001, lambda: None)  # a timer does not end the wait
     wait = PromptWait(node, subscription)
     before = time.monotonic()
     assert not wait(0.1)
@@ -93,13 +97,13 @@ def test_it_waits_for_a_message_and_for_no_longer_than_it_is_told(node):
         before = time.monotonic()
         assert wait(10.0)
         assert time.monotonic() - before < 5.0
-        assert wait(0.0), "a message that is not taken is still there"
-        assert take(subscription) == text
-        assert take(subscription) is None
+        assert wait(0.0), "the wait leaves the message in its queue"
+        assert take_text(subscription) == text
+        assert take_text(subscription) is None
     assert not wait(0.0)
 
 
-def test_the_executor_serves_the_rest_and_what_was_not_taken(node):
+def test_executor_serves_timers_and_messages_that_were_not_taken(node):
     texts, calls = [], []
     subscription = node.create_subscription(String, "~/text", lambda message: texts.append(message.data), 10)
     publisher = node.create_publisher(String, "~/text", 10)
@@ -120,7 +124,7 @@ def test_the_executor_serves_the_rest_and_what_was_not_taken(node):
     assert serve_ready(executor, 10) == 0
 
 
-def test_what_a_callback_raises_is_raised(node):
+def test_exception_of_a_callback_is_raised(node):
     def fail():
         raise ValueError("on purpose")
 

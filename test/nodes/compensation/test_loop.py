@@ -1,4 +1,4 @@
-"""Two threads act on the control loop: one follows joint states, one watches them."""
+"""Test that the methods of the control loop lock it: joint states and the watchdog come from two threads."""
 
 import inspect
 import threading
@@ -8,14 +8,14 @@ import pytest
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 
 UNLOCKED = {"has_listener", "follow", "serve", "wake"}
-"""They read one value, or lock what they call."""
+"""Methods that read one value, or call a method that locks."""
 LOCKED = [name for name in vars(CompensationLoop) if not name.startswith("_") and name not in UNLOCKED] + ["_act_on"]
 WAIT_S = 0.05
 
 
 @pytest.mark.parametrize("name", LOCKED)
-def test_one_thread_waits_for_the_other(name):
-    """A loop without anything but its lock: who does not wait for it fails at once."""
+def test_method_waits_for_the_lock_of_another_thread(name):
+    """The loop has no attribute but its lock, so a method that does not wait fails at once."""
     loop = CompensationLoop.__new__(CompensationLoop)
     loop.lock = threading.RLock()
     method = getattr(loop, name)

@@ -1,4 +1,4 @@
-"""What a simulated joint_trajectory_controller makes of a motion in pieces, on random arms; no real time passes."""
+"""Test motions sent in pieces to a simulated trajectory controller, on random arms in simulated time."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ PAUSE, DURATION, POINT_RATE = 0.5, 8.0, 50.0
 STAMP_OFFSET = 1000.0
 
 
-def arm(seed, n_joints):
-    """A random arm, limits that its motion needs about two thirds of, and a motion with up to 5 Hz in it."""
+def build_arm(seed, n_joints):
+    """Return a random arm, a motion with frequencies up to 5 Hz, and limits 1.5 times its largest values."""
     robot = RobotModel.from_urdf(
         random_chains.random_urdf(np.random.default_rng(seed), n_joints), tip=random_chains.TIP
     )
@@ -52,40 +52,40 @@ CONTROLLERS = {
 
 
 class Follower:
-    """A simulated controller at 500 Hz whose arm lags behind; its pieces come late by `delays` (s) in turn."""
+    """Simulated controller at 500 Hz with a lagging arm; piece i arrives after `delays[i % len(delays)]` seconds."""
 
     period = 0.002
 
-    def __init__(self, robot, limits, motion, handover, settings, delays, dies=np.inf):
+    def __init__(self, robot, limits, motion, handover, settings, delays, end_time=np.inf):
         self.motion = motion
         self.controller = TrajectoryController(robot, CommandInterfaces(robot.n_joints), TrajectorySettings(**settings))
         self.controller.activate(np.zeros(robot.n_joints))
         pieces = MotionPieces(motion, robot.joint_names, limits, handover, PAUSE)
         pieces.stamp_first(Time(seconds=STAMP_OFFSET))
-        self.under_way, count = [(0.001, pieces.first)], 0
+        self.pending, count = [(0.001, pieces.first)], 0
         self.times, self.reference = [], []
         position = np.zeros(robot.n_joints)
         for step in range(round((PAUSE + DURATION) / self.period)):
             now = step * self.period
             elapsed = now - PAUSE
-            if pieces.is_due(elapsed) and not pieces.lateness(elapsed) and elapsed < dies:
+            if pieces.is_due(elapsed) and not pieces.lateness(elapsed) and elapsed < end_time:
                 delay = delays[count % len(delays)]
                 count += 1
                 read_later = 0.005 * (count % 2)
                 piece = pieces.next_piece(elapsed, Time(seconds=STAMP_OFFSET + now + read_later))
-                self.under_way.append((now + delay, piece))
-            for item in [each for each in self.under_way if each[0] <= now]:
-                self.under_way.remove(item)
+                self.pending.append((now + delay, piece))
+            for item in [item for item in self.pending if item[0] <= now]:
+                self.pending.remove(item)
                 stamp = item[1].header.stamp.sec + 1e-9 * item[1].header.stamp.nanosec
                 self.controller.topic(trajectory_points(item[1]), now, stamp - STAMP_OFFSET if stamp else None)
             self.controller.update(now, self.period, position, np.zeros(robot.n_joints))
             reference = self.controller._reference
-            position = reference[0] - 0.02 * reference[1] - 0.01  # what it lags behind and sags
+            position = reference[0] - 0.02 * reference[1] - 0.01  # position error: 20 ms lag and 0.01 rad sag
             self.times.append(elapsed + self.period)
             self.reference.append(reference.copy())
 
-    def error(self):
-        """Largest distance of reference and plan, rad or m."""
+    def position_error(self):
+        """Return the largest difference between reference and planned position in rad or m."""
         times, reference = np.array(self.times), np.array(self.reference)
         during = (times > 0.01) & (times < DURATION)
         return np.abs(reference[during, 0] - self.motion.at(times[during])[0]).max()
@@ -93,31 +93,31 @@ class Follower:
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize("name", ARMS)
-def test_the_reference_is_the_plan(name, controller):
-    handover, settings, allowed = CONTROLLERS[controller]
-    follower = Follower(*arm(*ARMS[name]), handover, settings, delays=[0.001, 0.003])
-    assert follower.error() < allowed
+def test_reference_follows_the_plan(name, controller):
+    handover, settings, tolerance = CONTROLLERS[controller]
+    follower = Follower(*build_arm(*ARMS[name]), handover, settings, delays=[0.001, 0.003])
+    assert follower.position_error() < tolerance
 
 
 @pytest.mark.parametrize("controller", ["interpolates", "both"])
 @pytest.mark.parametrize("name", ARMS)
-def test_the_reference_is_the_plan_when_a_piece_is_late(name, controller):
-    handover, settings, allowed = CONTROLLERS[controller]
+def test_reference_follows_the_plan_despite_a_late_piece(name, controller):
+    handover, settings, tolerance = CONTROLLERS[controller]
     late = 0.25 if controller == "both" else 0.8
-    follower = Follower(*arm(*ARMS[name]), handover, settings, delays=[0.001, late, 0.003])
-    assert follower.error() < allowed
+    follower = Follower(*build_arm(*ARMS[name]), handover, settings, delays=[0.001, late, 0.003])
+    assert follower.position_error() < tolerance
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
-@pytest.mark.parametrize("dies", [0.5, 2.2, 3.9])
+@pytest.mark.parametrize("end_time", [0.5, 2.2, 3.9])
 @pytest.mark.parametrize("name", ARMS)
-def test_where_no_more_pieces_come_the_arm_rests_within_the_limits(name, dies, controller):
+def test_arm_stops_within_limits_after_the_last_piece(name, end_time, controller):
     handover, settings, _ = CONTROLLERS[controller]
-    robot, limits, motion = arm(*ARMS[name])
-    follower = Follower(robot, limits, motion, handover, settings, delays=[0.001, 0.003], dies=dies)
+    robot, limits, motion = build_arm(*ARMS[name])
+    follower = Follower(robot, limits, motion, handover, settings, delays=[0.001, 0.003], end_time=end_time)
     times, reference = np.array(follower.times), np.array(follower.reference)
     moving = np.abs(reference[:, 1]).max(axis=1) > 1e-6
-    assert PIECE_LENGTH_S - 0.5 < times[moving][-1] - dies < PIECE_LENGTH_S + 1.0
-    after = times > dies
+    assert PIECE_LENGTH_S - 0.5 < times[moving][-1] - end_time < PIECE_LENGTH_S + 1.0
+    after = times > end_time
     assert (np.abs(reference[after, 1]) <= limits.velocity).all()
     assert (np.abs(reference[after, 2]) <= limits.acceleration * 1.3).all()

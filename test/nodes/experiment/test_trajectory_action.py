@@ -1,4 +1,4 @@
-"""The excitation node beside a controller that serves FollowJointTrajectory; what it does in place of a topic."""
+"""Test the excitation node with a controller that serves FollowJointTrajectory."""
 
 import sys
 from types import SimpleNamespace
@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import planar_arm
 import pytest
 from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
-from helpers.excitation_bench import START, Bench, check_smooth, moving
-from helpers.waiting import START_TIME, wait
+from helpers.excitation_bench import START, SWING, Bench, check_smooth, is_moving, write_swing
+from helpers.node_threads import assert_refused, assert_success
+from helpers.waiting import START_TIMEOUT_S, wait
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
 
@@ -21,16 +22,15 @@ from dynid_ros.trajectories import Trajectory, move
 
 pytestmark = pytest.mark.usefixtures("ros")
 ACTION = "/joint_trajectory_controller/follow_joint_trajectory"
-SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
 
 
 class Server:
-    """Serves the action as joint_trajectory_controller does: a goal replaces the one before, which is cancelled."""
+    """Action server like joint_trajectory_controller: a new goal cancels the previous goal."""
 
     def __init__(self, robot, kind):
         self.robot, self.kind = robot, kind
         self.goals, self.cancelled = [], 0
-        self.rejects, self.ends = False, {}
+        self.rejects, self.outcomes = False, {}
         self.server = ActionServer(
             robot,
             kind,
@@ -40,24 +40,24 @@ class Server:
             handle_accepted_callback=self.accept,
             cancel_callback=self.cancel,
         )
-        robot.create_timer(0.02, self.look)
+        robot.create_timer(0.02, self.end_finished_goal)
 
     def accept(self, handle):
-        for ended in self.ends.values():
-            if not ended.done():
-                ended.set_result("replaced")
+        for outcome in self.outcomes.values():
+            if not outcome.done():
+                outcome.set_result("replaced")
         self.goals.append(handle)
-        self.ends[bytes(bytearray(handle.goal_id.uuid))] = Future()
+        self.outcomes[bytes(bytearray(handle.goal_id.uuid))] = Future()
         self.robot.follow(handle.request.trajectory, {"source_timestamp": self.robot.now() * 1e9})
         handle.execute()
 
     def cancel(self, handle):
         self.cancelled += 1
-        self.ends[bytes(bytearray(handle.goal_id.uuid))].set_result("cancelled")
+        self.outcomes[bytes(bytearray(handle.goal_id.uuid))].set_result("cancelled")
         return CancelResponse.ACCEPT
 
     async def execute(self, handle):
-        how = await self.ends[bytes(bytearray(handle.goal_id.uuid))]
+        how = await self.outcomes[bytes(bytearray(handle.goal_id.uuid))]
         result = self.kind.Result()
         if how == "done":
             handle.succeed()
@@ -66,25 +66,25 @@ class Server:
             handle.abort()
         return result
 
-    def look(self):
+    def end_finished_goal(self):
         robot = self.robot
         if robot.spline is not None and robot.now() > robot.spline_start + robot.spline_end:
-            self.end("done")
+            self.end_goals("done")
 
     def end_serving(self):
         self.robot.executor.create_task(self.server.destroy)
 
-    def end(self, how):
-        for ended in self.ends.values():
-            if not ended.done():
-                ended.set_result(how)
+    def end_goals(self, how):
+        for outcome in self.outcomes.values():
+            if not outcome.done():
+                outcome.set_result(how)
 
 
 KIND = SimpleNamespace(Goal=SimpleNamespace, Result=SimpleNamespace(SUCCESSFUL=0, PATH_TOLERANCE_VIOLATED=-4))
 
 
 class Client:
-    """In place of rclpy's, which needs the action's type support."""
+    """Action client without type support, which rclpy's client needs."""
 
     server = None
 
@@ -95,14 +95,14 @@ class Client:
         return self.server.send_goal_async(*goal)
 
 
-class StandIn(Server):
-    """The same without `control_msgs`: real statuses on their topic, goals by a call in place of a service."""
+class ServerWithoutMessages(Server):
+    """Action server without `control_msgs`: publishes real statuses and accepts goals by a function call."""
 
     def __init__(self, robot):
         self.robot, self.kind = robot, KIND
-        self.goals, self.ends, self.cancelled, self.rejects, self.ready = [], {}, 0, False, True
+        self.goals, self.outcomes, self.cancelled, self.rejects, self.ready = [], {}, 0, False, True
         self.status = robot.create_publisher(GoalStatusArray, f"{ACTION}/_action/status", LATCHED)
-        robot.create_timer(0.02, self.look)
+        robot.create_timer(0.02, self.end_finished_goal)
 
     def send_goal_async(self, goal, _feedback=None, uuid=None):
         answer, result = Future(), Future()
@@ -121,25 +121,25 @@ class StandIn(Server):
         return answer
 
     def accept(self, handle):
-        handle.execute = self.tell
+        handle.execute = self.publish_statuses
         super().accept(handle)
 
-    def tell(self):
+    def publish_statuses(self):
         for goal in self.goals:
-            how = self.ends[bytes(bytearray(goal.goal_id.uuid))]
-            if how.done() and goal.status == GoalStatus.STATUS_EXECUTING:
-                done = how.result() == "done"
+            outcome = self.outcomes[bytes(bytearray(goal.goal_id.uuid))]
+            if outcome.done() and goal.status == GoalStatus.STATUS_EXECUTING:
+                done = outcome.result() == "done"
                 goal.status = GoalStatus.STATUS_SUCCEEDED if done else GoalStatus.STATUS_ABORTED
-                result = SimpleNamespace(error_code=-4 * (not done), error_string=f"{how.result()} at joint_2")
+                result = SimpleNamespace(error_code=-4 * (not done), error_string=f"{outcome.result()} at joint_2")
                 goal.result.set_result(SimpleNamespace(status=goal.status, result=result))
-        told = [GoalStatus(status=goal.status) for goal in self.goals]
-        for status, goal in zip(told, self.goals, strict=True):
+        statuses = [GoalStatus(status=goal.status) for goal in self.goals]
+        for status, goal in zip(statuses, self.goals, strict=True):
             status.goal_info.goal_id = goal.goal_id
-        self.status.publish(GoalStatusArray(status_list=told))
+        self.status.publish(GoalStatusArray(status_list=statuses))
 
-    def look(self):
-        super().look()
-        self.tell()
+    def end_finished_goal(self):
+        super().end_finished_goal()
+        self.publish_statuses()
 
     def end_serving(self):
         self.ready = False
@@ -147,10 +147,8 @@ class StandIn(Server):
 
 @pytest.fixture(params=["control_msgs", "stand-in"])
 def bench(request, tmp_path, keep, monkeypatch):
-    """The node on a motion that takes no design, and the server."""
+    """Start the node with a prepared motion and an action server."""
     monkeypatch.setattr(arm_in_motion, "START_PAUSE_S", 0.3)
-    swing = [move(planar_arm.JOINTS, *ends, 1.0) for ends in ((START, SWING), (SWING, START))]
-    path = Trajectory.join(swing).save(tmp_path / "swing.yaml")
     client = Client()
     if request.param == "control_msgs":
         kind = pytest.importorskip("control_msgs.action").FollowJointTrajectory
@@ -158,33 +156,31 @@ def bench(request, tmp_path, keep, monkeypatch):
         monkeypatch.setattr(trajectory_action, "_action_type", lambda: KIND)
         monkeypatch.setattr(trajectory_action, "message_type", lambda *_: SimpleNamespace)
         monkeypatch.setattr(trajectory_action, "ActionClient", lambda *_: client)
-    made = keep(Bench(controller=False, motion="file", motion_file=str(path), repeats=3))
+    bench = keep(Bench(controller=False, repeats=3, **write_swing(tmp_path)))
     if request.param == "control_msgs":
-        made.server = Server(made.robot, kind)
+        bench.server = Server(bench.robot, kind)
     else:
-        made.server = client.server = StandIn(made.robot)
-    wait(lambda: made.node.arm._has_controller() and made.robot.publisher.get_subscription_count(), START_TIME)
-    return made
+        bench.server = client.server = ServerWithoutMessages(bench.robot)
+    wait(lambda: bench.node.arm._has_controller() and bench.robot.publisher.get_subscription_count(), START_TIMEOUT_S)
+    return bench
 
 
-def started(bench):
-    answer = bench.call("start")
-    assert answer.success, answer.message
-    assert f"by action {ACTION}" in answer.message
-    wait(lambda: moving(bench.robot))
+def start_motion(bench):
+    assert_success(bench.call("start"), f"by action {ACTION}")
+    wait(lambda: is_moving(bench.robot))
 
 
-def test_motions_are_goals_that_leave_nothing_behind(bench):
-    started(bench)
-    assert bench.robot.count_publishers("/joint_trajectory_controller/joint_trajectory") == 1  # for others to see
+def test_goals_keep_tolerances_efforts_and_publishers_unchanged(bench):
+    start_motion(bench)
+    assert bench.robot.count_publishers("/joint_trajectory_controller/joint_trajectory") == 1  # visible to other nodes
     wait(lambda: bench.state == "done")
     hold, motion = bench.server.goals
     assert len(hold.request.trajectory.points) == 1
     for goal in (hold, motion):
         assert bytes(bytearray(goal.goal_id.uuid)).startswith(OWN_GOAL_PREFIX)
         for tolerances in (goal.request.path_tolerance, goal.request.goal_tolerance):
-            assert sorted(each.name for each in tolerances) == sorted(planar_arm.JOINTS)
-            assert {(each.position, each.velocity, each.acceleration) for each in tolerances} == {(-1.0, -1.0, -1.0)}
+            assert sorted(tolerance.name for tolerance in tolerances) == sorted(planar_arm.JOINTS)
+            assert {(t.position, t.velocity, t.acceleration) for t in tolerances} == {(-1.0, -1.0, -1.0)}
         assert goal.request.goal_time_tolerance.sec == -1
         assert not any(point.effort for point in goal.request.trajectory.points)
     wait(lambda: motion.status == GoalStatus.STATUS_SUCCEEDED)
@@ -192,8 +188,8 @@ def test_motions_are_goals_that_leave_nothing_behind(bench):
     check_smooth(bench.robot)
 
 
-def test_a_stop_is_a_goal_along_the_path(bench):
-    started(bench)
+def test_stop_is_a_goal_along_the_path(bench):
+    start_motion(bench)
     assert bench.call("stop").success
     wait(lambda: bench.state == "idle")
     assert len(bench.server.goals) == 3
@@ -201,14 +197,14 @@ def test_a_stop_is_a_goal_along_the_path(bench):
     check_smooth(bench.robot)
 
 
-def test_where_a_stop_is_not_taken_the_goal_is_cancelled(bench):
-    started(bench)
+def test_rejected_stop_cancels_the_goal(bench):
+    start_motion(bench)
     bench.server.rejects = True
     assert bench.call("stop").success
     wait(lambda: bench.server.cancelled)
 
 
-def test_a_goal_that_is_rejected_is_told(bench):
+def test_rejected_goal_is_reported(bench):
     bench.server.rejects = True
     answer = bench.call("start")
     assert not answer.success
@@ -216,36 +212,34 @@ def test_a_goal_that_is_rejected_is_told(bench):
     assert not bench.robot.commands
 
 
-def test_a_goal_that_is_aborted_is_told_with_its_reason(bench):
-    started(bench)
+def test_aborted_goal_is_reported_with_its_reason(bench):
+    start_motion(bench)
     bench.robot.fault = "stuck"
-    bench.server.end("aborted")
+    bench.server.end_goals("aborted")
     wait(lambda: bench.state.startswith("stopped"))
     assert bench.state == f"stopped: {ACTION} aborted the goal: PATH_TOLERANCE_VIOLATED: aborted at joint_2"
     wait(lambda: not bench.node.arm.moving)
-    assert len(bench.server.goals) == 2  # the controller holds the arm
+    assert len(bench.server.goals) == 2  # the controller holds the arm, so the node sends no stop
 
 
-def test_a_goal_of_another_client_takes_the_arm_and_is_left_alone(bench):
-    started(bench)
+def test_goal_of_another_client_stops_the_motion_and_continues(bench):
+    start_motion(bench)
     client = bench.node.arm.action._client
     client.send_goal_async(bench.server.kind.Goal(trajectory=bench.server.goals[-1].request.trajectory))
     wait(lambda: bench.state.startswith("stopped"))
     assert "another client's goal" in bench.state
-    answer = bench.call("start")
-    assert not answer.success
-    assert "a goal of another client is running" in answer.message
+    assert_refused(bench.call("start"), "a goal of another client is running")
     assert len(bench.server.goals) == 3
 
 
-def test_a_server_that_is_gone_is_told(bench):
-    started(bench)
+def test_lost_server_is_reported(bench):
+    start_motion(bench)
     bench.server.end_serving()
     wait(lambda: bench.state.startswith("stopped"))
     assert "any more" in bench.state
 
 
-def test_without_control_msgs_an_action_is_refused_and_auto_takes_the_topic(keep, monkeypatch):
+def test_missing_control_msgs_allows_only_the_topic(keep, monkeypatch):
     monkeypatch.setitem(sys.modules, "control_msgs.action", None)
     with pytest.raises(DynidError, match=r"^Parameter command_interface is action, for which control_msgs is not"):
         Bench(command_interface="action")
@@ -254,26 +248,26 @@ def test_without_control_msgs_an_action_is_refused_and_auto_takes_the_topic(keep
     assert bench.node.arm.interface == "topic /joint_trajectory_controller/joint_trajectory"
 
 
-def in_pieces(bench):
-    """Let the controller answer that it passes over from one trajectory to the next without a jump."""
+def start_in_pieces(bench):
+    """Start a motion with a controller that replaces trajectories without a jump."""
     answers = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]}
     topic = "/joint_trajectory_controller/joint_trajectory"
     ControllerNode(bench.robot, topic, answers | {"interpolate_from_desired_state": True})
     wait(lambda: bench.node.arm._controller._view.answer)
-    started(bench)
+    start_motion(bench)
 
 
 def test_pieces_are_goals_that_replace_each_other(bench):
-    in_pieces(bench)
+    start_in_pieces(bench)
     wait(lambda: bench.state == "done")
     assert len(bench.server.goals) > 10
     assert not bench.server.cancelled
     check_smooth(bench.robot)
 
 
-def test_where_no_more_goals_come_the_arm_rests_within_two_seconds(bench):
-    in_pieces(bench)
-    with bench.node.arm.lock:  # the thread that sends waits for it
+def test_arm_stops_within_two_seconds_of_the_last_goal(bench):
+    start_in_pieces(bench)
+    with bench.node.arm.lock:  # the sending thread waits for this lock
         began, sent = bench.robot.now(), len(bench.server.goals)
         wait(lambda: bench.robot.now() > bench.robot.spline_start + bench.robot.spline_end)
         assert bench.robot.now() - began < 2.5
@@ -282,28 +276,27 @@ def test_where_no_more_goals_come_the_arm_rests_within_two_seconds(bench):
     assert not bench.server.cancelled
 
 
-def test_a_stop_of_a_goal_that_another_process_sent_replaces_it(bench):
+def send_foreign_goal(bench):
+    """Send a motion as another process does, and wait until the arm moves."""
     wait(lambda: bench.node.arm.doubt == "")
     path = Trajectory.join([move(planar_arm.JOINTS, START, SWING, 1.5), move(planar_arm.JOINTS, SWING, START, 1.5)])
     message = trajectory_message(path.sample(50.0), planar_arm.JOINTS, 0.25)
     bench.node.arm.action._client.send_goal_async(bench.server.kind.Goal(trajectory=message))
-    wait(lambda: moving(bench.robot))
-    answer = bench.call("stop")
-    assert answer.success, answer.message
-    assert "arm was moving ('joint_" in answer.message
+    wait(lambda: is_moving(bench.robot))
+
+
+def test_stop_replaces_the_goal_of_another_process(bench):
+    send_foreign_goal(bench)
+    assert_success(bench.call("stop"), "arm was moving ('joint_")
     wait(lambda: bench.state == "idle")
     assert len(bench.server.goals) == 2
     check_smooth(bench.robot)
 
 
-def test_where_that_stop_is_not_taken_all_goals_are_cancelled(bench, monkeypatch):
+def test_rejected_stop_cancels_the_goals_of_all_clients(bench, monkeypatch):
     cancelled = []
     monkeypatch.setattr(type(bench.node.arm.action), "cancel_all", lambda _: cancelled.append(True))
-    wait(lambda: bench.node.arm.doubt == "")
-    path = Trajectory.join([move(planar_arm.JOINTS, START, SWING, 1.5), move(planar_arm.JOINTS, SWING, START, 1.5)])
-    message = trajectory_message(path.sample(50.0), planar_arm.JOINTS, 0.25)
-    bench.node.arm.action._client.send_goal_async(bench.server.kind.Goal(trajectory=message))
-    wait(lambda: moving(bench.robot))
+    send_foreign_goal(bench)
     bench.server.rejects = True
     bench.call("stop")
     wait(lambda: cancelled)

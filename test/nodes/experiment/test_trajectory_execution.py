@@ -1,4 +1,4 @@
-"""The excitation node beside a controller that answers, as those of ros2_control do."""
+"""Test the excitation node with a controller that answers queries like ros2_control."""
 
 import time
 from types import SimpleNamespace
@@ -7,8 +7,9 @@ import numpy as np
 import planar_arm
 import pytest
 import rclpy
-from helpers.excitation_bench import START, VELOCITY, Bench, check_smooth, moving
-from helpers.waiting import START_TIME, wait
+from helpers.excitation_bench import MAX_VELOCITY, Bench, check_smooth, is_moving, write_swing
+from helpers.node_threads import assert_refused, assert_success
+from helpers.waiting import START_TIMEOUT_S, wait
 from sensor_msgs.msg import JointState
 
 from dynid_ros.model import RobotModel
@@ -16,12 +17,11 @@ from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
 from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, PIECE_PERIOD_S
 from dynid_ros.nodes.experiment.trajectory_execution import Arm
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
-from dynid_ros.trajectories import MotionLimits, Trajectory, move
+from dynid_ros.trajectories import MotionLimits
 
 pytestmark = pytest.mark.usefixtures("ros")
 CONTROLLER = "joint_trajectory_controller"
 INTERPOLATES = "interpolate_from_desired_state"
-SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
 
 
 @pytest.fixture(autouse=True)
@@ -31,62 +31,56 @@ def fixture_short_pause(monkeypatch):
 
 @pytest.fixture
 def bench(tmp_path, keep):
-    """The node, on a motion that takes no design, and a controller that tells these parameters."""
-    swing = [move(planar_arm.JOINTS, *ends, 1.0) for ends in ((START, SWING), (SWING, START))]
-    path = Trajectory.join(swing).save(tmp_path / "swing.yaml")
+    """Return a function that starts the node with a prepared motion and a controller with these parameters."""
 
-    def make(answers, **parameters):
-        made = keep(Bench(motion="file", motion_file=str(path), repeats=3, **parameters))
-        values = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]} | answers
-        made.served = ControllerNode(made.robot, f"/{CONTROLLER}/joint_trajectory", values)
-        wait(lambda: made.node.arm._controller._view.answer)
-        wait(lambda: made.robot.count_subscribers(f"/{CONTROLLER}/transition_event"))
-        wait(lambda: made.node.arm._has_controller() and made.robot.publisher.get_subscription_count())
-        return made
+    def make(controller_parameters, **parameters):
+        bench = keep(Bench(repeats=3, **write_swing(tmp_path), **parameters))
+        values = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]} | controller_parameters
+        bench.served = ControllerNode(bench.robot, f"/{CONTROLLER}/joint_trajectory", values)
+        wait(lambda: bench.node.arm._controller._view.answer)
+        wait(lambda: bench.robot.count_subscribers(f"/{CONTROLLER}/transition_event"))
+        wait(lambda: bench.node.arm._has_controller() and bench.robot.publisher.get_subscription_count())
+        return bench
 
     return make
 
 
-def stopped(bench):
-    """The message that stops a motion, and the state of the arm when it comes."""
+def stop_motion(bench):
+    """Start and stop a motion; return the message that stops it."""
     bench.start()
-    wait(lambda: moving(bench.robot))
-    answer = bench.call("stop")
-    assert answer.success, answer.message
+    wait(lambda: is_moving(bench.robot))
+    assert_success(bench.call("stop"))
     wait(lambda: not bench.node.arm.moving)
     return bench.robot.commands[-1]
 
 
-def first_time(message):
+def read_first_time(message):
     return message.points[0].time_from_start.sec + 1e-9 * message.points[0].time_from_start.nanosec
 
 
-def test_no_motion_is_sent_to_a_controller_that_begins_each_at_the_measured_pose(bench):
+def test_controller_that_starts_at_measured_pose_is_refused(bench):
     bench = bench({INTERPOLATES: False})
-    answer = bench.call("start")
-    assert not answer.success
-    assert "begins each trajectory, so each stop, at the measured pose" in answer.message
-    assert "accept_jerk" in answer.message
+    assert_refused(bench.call("start"), "begins each trajectory, so each stop, at the measured pose", "accept_jerk")
     assert not bench.robot.commands
     assert not bench.robot.holds
     assert "accept_jerk" in bench.node.status()[1]
 
 
-def test_accepted_its_stop_begins_where_the_arm_was_to_be(bench):
+def test_accepted_jerk_stops_from_the_commanded_position(bench):
     bench = bench({INTERPOLATES: False}, accept_jerk=True)
-    stop = stopped(bench)
-    assert first_time(stop) == 0.0
+    stop = stop_motion(bench)
+    assert read_first_time(stop) == 0.0
     order = [bench.robot.joints.index(name) for name in stop.joint_names]
-    moved = abs(bench.robot.state[0][order] - stop.points[0].positions)  # since it was sent
-    assert max(moved) < 0.2 * VELOCITY
+    moved = abs(bench.robot.state[0][order] - stop.points[0].positions)  # motion since the message was sent
+    assert max(moved) < 0.2 * MAX_VELOCITY
     assert any(stop.points[0].velocities)
 
 
-def test_one_that_interpolates_is_led_to_the_stop_smoothly(bench):
-    assert first_time(stopped(bench({INTERPOLATES: True}))) == pytest.approx(LEAD_S, abs=0.01)
+def test_stop_of_interpolating_controller_leads_in_smoothly(bench):
+    assert read_first_time(stop_motion(bench({INTERPOLATES: True}))) == pytest.approx(LEAD_S, abs=0.01)
 
 
-def test_an_inactive_controller_is_refused(bench):
+def test_inactive_controller_is_refused(bench):
     bench = bench({INTERPOLATES: True})
     bench.served.publish_active(False)
     wait(lambda: bench.node.arm.doubt)
@@ -97,24 +91,21 @@ def test_an_inactive_controller_is_refused(bench):
     bench.start()
 
 
-def test_deactivated_under_way_it_is_told_and_the_motion_is_stopped(bench):
+def test_deactivated_controller_stops_the_motion(bench):
     bench = bench({INTERPOLATES: True})
     bench.start()
-    wait(lambda: moving(bench.robot))
+    wait(lambda: is_moving(bench.robot))
     bench.served.publish_active(False)
     wait(lambda: bench.state == f"stopped: controller '{CONTROLLER}' was deactivated")
     wait(lambda: not bench.node.arm.moving)
     check_smooth(bench.robot)
 
 
-# Motions in pieces.
-
-
 REPLACES = "allow_trajectory_replacement"
 
 
 def plan_error(robot, plan, joints, start):
-    """Largest distance of what the robot was made to do from the plan that began at `start`, rad."""
+    """Return the largest distance in rad between executed and planned positions for a plan that began at `start`."""
     times = np.array([t for t, _ in robot.track])
     positions = np.array([state[0] for _, state in robot.track])
     during = (times > start + 0.05) & (times < start + plan.duration)
@@ -123,15 +114,15 @@ def plan_error(robot, plan, joints, start):
 
 
 @pytest.mark.parametrize(
-    ("answers", "allowed"),
+    ("controller_parameters", "tolerance"),
     [
         ({INTERPOLATES: True}, 1e-3),
-        ({REPLACES: True}, 0.03),  # that of some milliseconds: it counts from the arrival, and the machine is busy
+        ({REPLACES: True}, 0.03),  # a busy computer delays the arrival by milliseconds
         ({REPLACES: True, INTERPOLATES: True}, 1e-3),
     ],
 )
-def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, answers, allowed):
-    bench = bench(answers)
+def test_pieces_end_at_rest_and_follow_the_plan(bench, controller_parameters, tolerance):
+    bench = bench(controller_parameters)
     bench.start()
     wait(lambda: bench.state == "done")
     pieces = bench.robot.commands
@@ -142,15 +133,15 @@ def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, a
         assert not any(piece.points[-1].velocities)
     plan = bench.node._designed[1].trajectory
     start = bench.robot.plans[-1]["start_time"]
-    assert plan_error(bench.robot, plan, bench.robot.joints, start) < allowed
+    assert plan_error(bench.robot, plan, bench.robot.joints, start) < tolerance
     check_smooth(bench.robot)
 
 
-def test_a_node_that_is_halted_leaves_the_arm_at_rest_and_sends_no_more(bench):
+def test_halted_node_leaves_the_arm_at_rest(bench):
     bench = bench({INTERPOLATES: True})
     bench.start()
-    wait(lambda: moving(bench.robot))
-    with bench.node.arm.lock:  # the thread that sends waits for it
+    wait(lambda: is_moving(bench.robot))
+    with bench.node.arm.lock:  # the sending thread waits for this lock
         sent = len(bench.robot.commands)
         wait(lambda: not bench.robot.state[1].any(), 2.5)
         assert len(bench.robot.commands) <= sent + 1
@@ -160,7 +151,7 @@ def test_a_node_that_is_halted_leaves_the_arm_at_rest_and_sends_no_more(bench):
     check_smooth(bench.robot)
 
 
-def test_where_the_clock_of_the_controller_is_another_the_motion_is_sent_whole(bench):
+def test_motion_is_sent_whole_if_the_clocks_differ(bench):
     def shift(message):
         message.header.stamp.sec -= 5
 
@@ -186,19 +177,19 @@ SETTINGS = SimpleNamespace(
 )
 
 
-def test_a_state_of_the_arm_counts_though_a_gripper_spoke_after_it(ros):
+def test_arm_state_counts_despite_a_later_gripper_state(ros):
     node, driver = rclpy.create_node("arm"), rclpy.create_node("driver")
     arm = Arm(node, SETTINGS, LIMITS, on_halt=str, on_rest=str)
     assert "no usable joint_states" in arm.doubt
     publisher = driver.create_publisher(JointState, "joint_states", 10)
-    wait(lambda: publisher.get_subscription_count() > 0, START_TIME)
+    wait(lambda: publisher.get_subscription_count() > 0, START_TIMEOUT_S)
     publisher.publish(JointState(name=list(planar_arm.JOINTS), position=[0.1, 0.2, 0.3]))
     publisher.publish(JointState(name=["finger"], position=[0.0]))
-    time.sleep(0.5)  # until both wait
+    time.sleep(0.5)  # until both messages have arrived
     arm.watch()
     assert time.monotonic() - arm.states.received < 10.0
     assert (
         arm.doubt == f"no controller listens on '/{SETTINGS.command_topic}'; start it, or set parameter command_topic"
     )
-    for made in (node, driver):
-        made.destroy_node()
+    node.destroy_node()
+    driver.destroy_node()

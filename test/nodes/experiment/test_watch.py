@@ -1,3 +1,5 @@
+"""Test the effort limits, the joint states and the clock that watch a motion."""
+
 import math
 import time
 
@@ -22,8 +24,8 @@ from dynid_ros.trajectories import MotionLimits
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
 
 
-def stopped_at(watch, effort, times):
-    """Time at which the watch reports efforts (T, n), and what it says; None if it does not."""
+def find_stop(watch, effort, times):
+    """Return the time and message with which the watch stops efforts (T, n), or None."""
     for now, values in zip(times, effort, strict=True):
         try:
             watch.check(values, now)
@@ -32,19 +34,19 @@ def stopped_at(watch, effort, times):
     return None
 
 
-def test_a_short_peak_passes_and_a_long_one_does_not():
+def test_effort_peak_stops_only_after_the_grace_time():
     watch = EffortWatch(LIMITS, np.nan, 0.1)
     times = np.arange(100) * 0.01
     effort = np.tile([45.0, -35.0, 25.0], (100, 1))
     effort[20:29, 1] = -41.0
-    assert stopped_at(watch, effort, times) is None
+    assert find_stop(watch, effort, times) is None
     effort[40:60, 1] = -41.0
-    now, text = stopped_at(watch, effort, times)
+    now, text = find_stop(watch, effort, times)
     assert now == pytest.approx(0.5)
     assert text == "effort of joint 'joint_2' is -41, above effort_limit 40 for 0.10 s"
 
 
-def test_the_peak_counts_from_the_motion_that_is_watched():
+def test_grace_time_starts_with_the_motion():
     watch = EffortWatch(LIMITS, np.nan, 0.1)
     watch.check(np.array([60.0, 0.0, 0.0]), 0.0)
     watch.forget()
@@ -53,12 +55,12 @@ def test_the_peak_counts_from_the_motion_that_is_watched():
         watch.check(np.array([60.0, 0.0, 0.0]), 0.6)
 
 
-def test_no_grace_stops_at_once():
+def test_effort_peak_stops_at_once_without_grace():
     with pytest.raises(DynidError, match=r"joint_3' is 31, above effort_limit 30 for 0\.00 s"):
         EffortWatch(LIMITS, np.nan, 0.0).check(np.array([0.0, 0.0, 31.0]), 3.0)
 
 
-def test_efforts_that_are_not_known_and_limits_that_are_not_finite_are_not_watched():
+def test_nan_efforts_and_infinite_limits_are_not_watched():
     watch = EffortWatch(LIMITS, [np.nan, np.inf, 2.0], 0.0)
     watch.check(np.array([np.nan, 1e6, np.nan]), 0.0)
     with pytest.raises(DynidError, match=r"joint_3' is 2\.5, above effort_limit 2 "):
@@ -75,12 +77,12 @@ def test_efforts_that_are_not_known_and_limits_that_are_not_finite_are_not_watch
         (math.nan, math.inf, "effort_grace is inf; it must be zero or more, and finite"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(limit, grace, message):
+def test_invalid_effort_setting_is_refused(limit, grace, message):
     with pytest.raises(DynidError, match=message):
         EffortWatch(LIMITS, limit, grace)
 
 
-def test_joint_states_are_read_by_name():
+def test_joint_states_are_read_by_joint_name():
     message = JointState(name=["finger", "joint_3", "joint_1"], effort=[9.0, 3.0, math.nan], velocity=[5.0, 0.0, -0.2])
     np.testing.assert_array_equal(optional_values(message, "effort", planar_arm.JOINTS), [math.nan, math.nan, 3.0])
     np.testing.assert_array_equal(
@@ -94,7 +96,7 @@ def test_joint_states_are_read_by_name():
 
 
 class Computer:
-    """A node's clock, steady clock and date, all set by hand."""
+    """Node whose ROS clock, steady clock and simulated time the test sets."""
 
     def __init__(self, monkeypatch):
         self.steady, self.simulated, self.is_simulated = 100.0, 0.0, False
@@ -112,19 +114,19 @@ def fixture_computer(monkeypatch):
     return Computer(monkeypatch)
 
 
-def test_the_computers_clock_may_be_set(computer):
+def test_motion_time_ignores_steps_of_system_time(computer):
     motion_time = MotionTime(computer)
     computer.steady += 0.2
-    computer.simulated += 1e6  # what the node's clock says
+    computer.simulated += 1e6  # time of the node's clock
     assert motion_time.now() == pytest.approx(0.2)
-    computer.steady += 5.0  # an overloaded computer, not a jump
+    computer.steady += 5.0  # overload of the computer is no jump
     assert motion_time.now() == pytest.approx(5.2)
     assert motion_time.take_jump() == 0.0
     assert motion_time.stalled == 0.0
 
 
 @pytest.mark.parametrize("jump", [-50.0, -1e-3, MAX_CLOCK_STEP_S + 0.01, 1e6])
-def test_simulated_time_is_followed_and_its_jumps_are_left_out(computer, jump):
+def test_motion_time_excludes_jumps_of_simulated_time(computer, jump):
     computer.is_simulated, computer.simulated = True, 60.0
     motion_time = MotionTime(computer)
     computer.simulated += 0.3
@@ -137,14 +139,14 @@ def test_simulated_time_is_followed_and_its_jumps_are_left_out(computer, jump):
     assert motion_time.take_jump() == 0.0
 
 
-def test_one_clock_in_place_of_the_other_is_a_jump(computer):
+def test_switch_to_simulated_time_is_a_jump(computer):
     motion_time = MotionTime(computer)
     computer.is_simulated, computer.simulated = True, 100.1
     assert motion_time.now() == 0.0
     assert motion_time.take_jump() == pytest.approx(0.1)
 
 
-def test_simulated_time_that_stands_still(computer):
+def test_stalled_time_counts_while_simulated_time_stands(computer):
     computer.is_simulated = True
     motion_time = MotionTime(computer)
     computer.steady += 0.7

@@ -1,4 +1,4 @@
-"""Whether a controller is active, told by messages as the controller manager and an action server publish them."""
+"""Test how a controller's state is known from messages of the controller manager and of the action server."""
 
 from types import SimpleNamespace
 
@@ -20,13 +20,13 @@ STATUS = "jtc/follow_joint_trajectory/_action/status"
 
 
 class Manager:
-    """What a controller manager publishes, and the watch that listens."""
+    """Publisher of a controller manager's messages, and the view of a controller that listens."""
 
     def __init__(self):
         self.node, self.listener = rclpy.create_node("manager"), rclpy.create_node("listener")
         self.reported = []
         self.events = self.node.create_publisher(TransitionEvent, "jtc/transition_event", 10)
-        self.watch = ControllerView(self.listener, "jtc", on_event=self.reported.append)
+        self.view = ControllerView(self.listener, "jtc", on_event=self.reported.append)
         self.threads = NodeThreads(self.node, self.listener)
         wait(self.events.get_subscription_count)
 
@@ -47,9 +47,9 @@ class Manager:
             status.status = GoalStatus.STATUS_EXECUTING
         server.publish(message)
 
-    def activity(self, state, name="jtc"):
-        named = SimpleNamespace(name=name, state=SimpleNamespace(id=state))
-        self.watch.on_activity(SimpleNamespace(controllers=[named]))
+    def report_state(self, state, name="jtc"):
+        controller = SimpleNamespace(name=name, state=SimpleNamespace(id=state))
+        self.view.on_activity(SimpleNamespace(controllers=[controller]))
 
     def close(self):
         self.threads.close()
@@ -62,62 +62,62 @@ def fixture_manager(keep):
     return keep(Manager())
 
 
-def test_transitions_are_followed(manager):
-    assert manager.watch.state == "unknown"
+def test_transitions_update_the_state(manager):
+    assert manager.view.state == "unknown"
     manager.transition(ACTIVATION)
-    wait(lambda: manager.watch.state == "active")
-    assert manager.watch.activated == manager.watch.transitioned
+    wait(lambda: manager.view.state == "active")
+    assert manager.view.activated == manager.view.transitioned
     manager.transition(DEACTIVATION)
-    wait(lambda: manager.watch.state == "inactive")
-    assert manager.watch.activated < manager.watch.transitioned
+    wait(lambda: manager.view.state == "inactive")
+    assert manager.view.activated < manager.view.transitioned
     assert manager.reported == ["was activated", "was deactivated"]
 
 
-def test_the_manager_tells_what_was_before_and_that_is_no_event(manager):
-    manager.activity(State.PRIMARY_STATE_ACTIVE, "another")
-    assert manager.watch.state == "unknown"
-    manager.activity(State.PRIMARY_STATE_ACTIVE)
-    assert manager.watch.state == "active"
-    assert manager.watch.activated is None
+def test_first_state_from_the_manager_is_no_event(manager):
+    manager.report_state(State.PRIMARY_STATE_ACTIVE, "another")
+    assert manager.view.state == "unknown"
+    manager.report_state(State.PRIMARY_STATE_ACTIVE)
+    assert manager.view.state == "active"
+    assert manager.view.activated is None
     assert manager.reported == [""]
-    manager.activity(State.PRIMARY_STATE_INACTIVE)
-    manager.activity(State.PRIMARY_STATE_ACTIVE)
-    assert manager.watch.activated is not None
+    manager.report_state(State.PRIMARY_STATE_INACTIVE)
+    manager.report_state(State.PRIMARY_STATE_ACTIVE)
+    assert manager.view.activated is not None
     assert manager.reported == ["", "was deactivated", "was activated"]
 
 
-def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
+def test_goal_is_known_until_reconfiguration(manager):
     server = manager.serve(1)
-    wait(lambda: manager.watch.had_goal)
+    wait(lambda: manager.view.had_goal)
     manager.accept(server, 1)
     manager.transition(DEACTIVATION + ACTIVATION)
-    wait(lambda: manager.watch.state == "active")
-    assert manager.watch.had_goal, "an activation leaves tolerances as they are"
+    wait(lambda: manager.view.state == "active")
+    assert manager.view.had_goal, "an activation keeps the tolerances of the goal"
     manager.accept(server, 1, 2)
     wait(lambda: manager.reported.count("accepted an action goal") == 2)
     manager.transition(DEACTIVATION + CONFIGURATION)
-    wait(lambda: not manager.watch.had_goal)
+    wait(lambda: not manager.view.had_goal)
 
 
-def test_goals_that_leave_nothing_behind_are_known(manager):
+def test_own_goals_keep_the_tolerances(manager):
     server = manager.serve(OWN_GOAL_PREFIX + b"1")
     wait(lambda: manager.reported == ["accepted an action goal"])
-    assert manager.watch.busy
-    assert not manager.watch.had_goal
+    assert manager.view.busy
+    assert not manager.view.had_goal
     manager.accept(server, OWN_GOAL_PREFIX + b"1", 2)
-    wait(lambda: manager.watch.had_goal)
+    wait(lambda: manager.view.had_goal)
 
 
-def test_a_goal_is_forgotten_with_its_server(manager):
+def test_goal_is_unknown_after_its_server_ends(manager):
     server = manager.serve(1)
-    wait(lambda: manager.watch.had_goal)
+    wait(lambda: manager.view.had_goal)
     manager.node.destroy_publisher(server)
-    wait(lambda: not manager.watch.had_goal)
+    wait(lambda: not manager.view.had_goal)
     manager.serve()
-    assert not manager.watch.had_goal
+    assert not manager.view.had_goal
 
 
-def test_messages_that_are_not_installed_are_done_without():
+def test_missing_message_types_are_none():
     assert message_type("no_such_msgs", "State") is None
     assert message_type("lifecycle_msgs", "NoSuchState") is None
     assert message_type("lifecycle_msgs", "State") is State
@@ -126,34 +126,34 @@ def test_messages_that_are_not_installed_are_done_without():
 JOINTS = {"joints": ["joint_2", "joint_1"], "command_interfaces": ["position", "effort"]}
 
 
-def answer(**values):
+def build_answer(**values):
     tolerances = {f"constraints.{joint}.trajectory": None for joint in JOINTS["joints"]}
     return ControllerAnswer.from_parameters("jtc", dict.fromkeys(QUERIED) | tolerances | JOINTS | values)
 
 
-def test_what_is_not_declared_is_not_so():
-    said = answer()
-    assert said.claims == (("joint_2", "joint_1"), ("position", "effort"), True)
-    assert not said.interpolates_from_desired
-    assert not said.restores_last_command
-    assert said.tolerant
+def test_undeclared_parameters_have_their_defaults():
+    answer = build_answer()
+    assert answer.claims == (("joint_2", "joint_1"), ("position", "effort"), True)
+    assert not answer.interpolates_from_desired
+    assert not answer.restores_last_command
+    assert answer.tolerant
 
 
 @pytest.mark.parametrize(("timeout", "goal_time", "effective"), [(0.5, 0.0, 0.5), (0.5, 0.5, 0.0), (0.5, 0.6, 0.0)])
-def test_a_timeout_counts_only_beyond_the_goal_time(timeout, goal_time, effective):
-    said = answer(cmd_timeout=timeout, **{"constraints.goal_time": goal_time})
-    assert said.command_timeout == effective
+def test_command_timeout_must_exceed_the_goal_time(timeout, goal_time, effective):
+    answer = build_answer(cmd_timeout=timeout, **{"constraints.goal_time": goal_time})
+    assert answer.command_timeout == effective
 
 
 @pytest.mark.parametrize("name", ["interpolate_from_desired_state", "open_loop_control"])
-def test_a_trajectory_begins_at_the_last_command_by_either_name(name):
-    assert answer(**{name: True}).interpolates_from_desired
+def test_both_names_of_interpolation_from_desired_state_count(name):
+    assert build_answer(**{name: True}).interpolates_from_desired
 
 
 def test_activation_restores_the_last_command():
-    assert answer(set_last_command_interface_value_as_state_on_activation=True).restores_last_command
+    assert build_answer(set_last_command_interface_value_as_state_on_activation=True).restores_last_command
 
 
-def test_claims_do_not_change_with_what_may_be_set():
-    assert answer(cmd_timeout=0.5, **{"constraints.joint_1.trajectory": 0.1}).claims == answer().claims
-    assert answer(joints=["joint_1", "joint_2"]).claims != answer().claims
+def test_claims_do_not_depend_on_adjustable_parameters():
+    assert build_answer(cmd_timeout=0.5, **{"constraints.joint_1.trajectory": 0.1}).claims == build_answer().claims
+    assert build_answer(joints=["joint_1", "joint_2"]).claims != build_answer().claims

@@ -1,3 +1,5 @@
+"""Test the declaration, types, ranges and names of node parameters."""
+
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -22,11 +24,12 @@ TABLE = (
 
 
 @pytest.fixture
-def declared(ros):
+def declare_table(ros):
+    """Return a function that declares the parameters of TABLE on a new node with these values."""
     nodes = []
 
-    def make(**given):
-        overrides = [Parameter(name, value=value) for name, value in given.items()]
+    def make(**overrides):
+        overrides = [Parameter(name, value=value) for name, value in overrides.items()]
         nodes.append(rclpy.create_node("declaring", parameter_overrides=overrides))
         return declare(nodes[-1], TABLE)
 
@@ -35,14 +38,14 @@ def declared(ros):
         node.destroy_node()
 
 
-def test_topics_that_ros_allows(declared):
-    assert declared().command_topic == "commands"
-    assert declared(load_topic="").load_topic == ""
-    assert declared(load_topic="~/x", extra_topics=["/a/b_1", "/commands"]).extra_topics == ["/a/b_1", "/commands"]
+def test_valid_topic_names_are_accepted(declare_table):
+    assert declare_table().command_topic == "commands"
+    assert declare_table(load_topic="").load_topic == ""
+    assert declare_table(load_topic="~/x", extra_topics=["/a/b_1", "/commands"]).extra_topics == ["/a/b_1", "/commands"]
 
 
 @pytest.mark.parametrize(
-    ("given", "values"),
+    ("overrides", "values"),
     [
         ({"scale": 0.2, "timeout": 1}, {"scale": [0.2], "timeout": 1.0}),
         ({"scale": 2}, {"scale": [2.0]}),
@@ -50,15 +53,15 @@ def test_topics_that_ros_allows(declared):
         ({"extra_topics": "pose"}, {"extra_topics": ["pose"]}),
     ],
 )
-def test_whole_numbers_are_numbers_and_one_value_is_a_list(declared, given, values):
-    found = declared(**given)
+def test_values_are_converted_to_the_declared_type(declare_table, overrides, values):
+    found = declare_table(**overrides)
     for name, value in values.items():
         assert getattr(found, name) == value
         assert repr(getattr(found, name)) == repr(value)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("overrides", "message"),
     [
         ({"command_topic": ""}, "'command_topic' of node 'declaring' is '', which is no name of a topic"),
         ({"load_topic": "a b"}, "'load_topic' of node 'declaring' is 'a b', which is no name of a topic"),
@@ -75,31 +78,31 @@ def test_whole_numbers_are_numbers_and_one_value_is_a_list(declared, given, valu
         ({"enabled": 1}, "'enabled' of node 'declaring' is 1; expected true or false"),
     ],
 )
-def test_what_no_topic_can_be_called(declared, given, message):
+def test_invalid_topic_names_and_types_are_refused(declare_table, overrides, message):
     with pytest.raises(DynidError, match=message):
-        declared(**given)
+        declare_table(**overrides)
 
 
-def test_a_name_that_does_not_exist_is_refused(declared):
+def test_unknown_parameter_name_is_refused(declare_table):
     with pytest.raises(DynidError, match="'tiemout' of node 'declaring' does not exist; did you mean timeout"):
-        declared(tiemout=0.1)
-    assert declared(effort_convention="torque").timeout == 0.2  # of other nodes, as a file for all of them has it
+        declare_table(tiemout=0.1)
+    assert declare_table(effort_convention="torque").timeout == 0.2  # a parameter of another node
 
 
-def test_ranges_of_ros(declared):
+def test_bounds_become_ros_ranges(declare_table):
     ranged = NodeParameter("gain", 0.5, "N m", least=0.0, most=2.0).descriptor
     assert (ranged.floating_point_range[0].from_value, ranged.floating_point_range[0].to_value) == (0.0, 2.0)
     assert (ranged.additional_constraints, ranged.read_only) == ("0 to 2", True)
-    assert not NodeParameter("each", [math.nan], "nan: all", above=0.0, most=1.0).descriptor.floating_point_range
-    assert NodeParameter("each", [math.nan], "nan: all", above=0.0).checked([math.nan, 1], "declaring")[1] == 1.0
-    with pytest.raises(DynidError, match=r"'each' of node 'declaring' is \[0.0\]; expected above 0"):
-        NodeParameter("each", [math.nan], "nan: all", above=0.0).checked([0.0], "declaring")
+    assert not NodeParameter("sample", [math.nan], "nan: all", above=0.0, most=1.0).descriptor.floating_point_range
+    assert NodeParameter("sample", [math.nan], "nan: all", above=0.0).checked([math.nan, 1], "declaring")[1] == 1.0
+    with pytest.raises(DynidError, match=r"'sample' of node 'declaring' is \[0.0\]; expected above 0"):
+        NodeParameter("sample", [math.nan], "nan: all", above=0.0).checked([0.0], "declaring")
     assert NodeParameter("steps", 2, "number", least=1).bounds == "1 or more"
 
 
 @dataclass
 class Estimator:
-    """Settings of every kind."""
+    """Settings of each type."""
 
     frame: str = setting("", "whose axes; default: by itself", choices=("sensor", "base"))
     cutoff: float | None = setting(None, "low-pass; default: from the motion", unit="Hz")
@@ -108,16 +111,16 @@ class Estimator:
     center: tuple[float, ...] | None = setting(None, "where; default: estimated", parts=("X", "Y", "Z"))
 
 
-def test_settings_as_parameters_and_back():
+def test_settings_convert_to_parameters_and_back():
     settings = settings_of(Estimator)
-    table = {each.name: each for each in parameters_of(settings)}
+    table = {parameter.name: parameter for parameter in parameters_of(settings)}
     assert [table["terms"].default, table["coupled"].default] == [["a", "b"], [""]]
     assert table["frame"].description == "whose axes; empty: by itself; also sensor, base"
     assert table["cutoff"].description == "low-pass, Hz; nan: from the motion"
     values = {name: parameter.default for name, parameter in table.items()}
     assert Estimator(**setting_arguments(settings, SimpleNamespace(**values))) == Estimator()
     chosen = values | {"coupled": ["p,q", "r,s"], "terms": [""], "center": [1.0, 2.0, 3.0]}
-    found = Estimator(**setting_arguments(settings, SimpleNamespace(**chosen)))
-    assert found == Estimator(coupled=(("p", "q"), ("r", "s")), terms=(), center=(1.0, 2.0, 3.0))
+    estimator = Estimator(**setting_arguments(settings, SimpleNamespace(**chosen)))
+    assert estimator == Estimator(coupled=(("p", "q"), ("r", "s")), terms=(), center=(1.0, 2.0, 3.0))
     with pytest.raises(DynidError, match="coupled has 'p'; expected A,B"):
         setting_arguments(settings, SimpleNamespace(**values | {"coupled": ["p"]}))

@@ -1,4 +1,4 @@
-"""The end of a process whose node has a thread of its own."""
+"""Test how a process ends while its node or its middleware still runs."""
 
 import signal
 import subprocess
@@ -39,7 +39,7 @@ process.run_undisturbed(Working)
 
 
 @pytest.mark.parametrize(("seconds", "destroyed"), [(0.01, True), (60.0, False)])
-def test_a_node_is_not_destroyed_under_a_thread_that_does_not_end(seconds, destroyed):
+def test_node_is_destroyed_only_after_its_thread_ends(seconds, destroyed):
     program = PROGRAM.format(seconds=seconds)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -69,7 +69,7 @@ class Stuck(Node):
 
     def destroy_node(self):
         self.end()
-        ctypes.PyDLL(None).pause()  # other than CDLL it keeps the interpreter
+        ctypes.PyDLL(None).pause()  # unlike CDLL, PyDLL keeps the interpreter lock
 
 
 process.DESTROY_TIMEOUT = 1
@@ -78,7 +78,7 @@ process.{run}(Stuck)
 
 
 @pytest.mark.parametrize("run", ["run", "run_undisturbed"])
-def test_a_process_ends_though_the_middleware_does_not_come_back(run):
+def test_process_ends_despite_a_stuck_middleware(run):
     with subprocess.Popen([sys.executable, "-c", STUCK.format(run=run)], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "spins\n"
@@ -89,13 +89,16 @@ def test_a_process_ends_though_the_middleware_does_not_come_back(run):
     assert process.returncode == -signal.SIGALRM
 
 
-def test_a_parameter_file_that_cannot_be_read_is_one_line(tmp_path, capfd):
+def test_unreadable_parameter_file_gives_one_error_line(tmp_path, capfd):
     mixed = tmp_path / "mixed.yaml"
     mixed.write_text("/**:\n  ros__parameters:\n    scale: [1, 2.5]\n")
-    for path, why in ((mixed, "Sequence should be of same type"), (tmp_path / "none.yaml", "Error opening YAML file")):
+    for path, reason in (
+        (mixed, "Sequence should be of same type"),
+        (tmp_path / "none.yaml", "Error opening YAML file"),
+    ):
         with pytest.raises(SystemExit) as ended, ros_process(["--ros-args", "--params-file", str(path)]):
             pass
         assert ended.value.code == 2
         (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
         assert str(path) in line
-        assert why in line
+        assert reason in line

@@ -1,4 +1,4 @@
-"""The simulated arm as hardware: what joint_state_topic_hardware_interface sends it, NaN and empty fields included."""
+"""Test the simulated arm as hardware of ros2_control, including NaN commands and empty fields."""
 
 import xml.etree.ElementTree as ET
 
@@ -23,22 +23,22 @@ START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 
 
 class Bench(SimulatorBench):
-    """Simulator, and who stands for the controller manager, in a namespace."""
+    """Simulator in a namespace, and a node that takes the place of the controller manager."""
 
     def __init__(self):
         parameters = {"controller": "ros2_control", "start_position": START.tolist(), "rate": 100.0}
         super().__init__(lambda: Node("manager"), "-r", "__ns:=/left", **parameters)
         manager = self.client
         self.names = list(self.node.arm.robot.joint_names)
-        self.states, self.described = [], []
+        self.states, self.descriptions = [], []
         manager.create_subscription(JointState, "hardware/joint_states", self.states.append, qos_profile_sensor_data)
-        manager.create_subscription(String, "robot_description", self.described.append, LATCHED)
+        manager.create_subscription(String, "robot_description", self.descriptions.append, LATCHED)
         self.commands = manager.create_publisher(JointState, "hardware/commands", 1)
         wait(self.commands.get_subscription_count)
-        wait(lambda: self.states and self.described)
+        wait(lambda: self.states and self.descriptions)
 
     def send(self, position=None, effort=None, names=None):
-        """Values in the order of names; each a number for all joints or a list."""
+        """Send commands in the order of `names`; each value is a number for all joints or a list."""
         names = names or self.names
 
         def values(value):
@@ -56,25 +56,29 @@ def fixture_bench(keep):
     return keep(Bench())
 
 
-def test_the_description_makes_it_hardware_of_ros2_control(bench):
-    robot = RobotModel.from_urdf(bench.described[0].data)
+def test_description_declares_ros2_control_hardware(bench):
+    robot = RobotModel.from_urdf(bench.descriptions[0].data)
     assert robot.joint_names == bench.node.arm.robot.joint_names
-    system = ET.fromstring(bench.described[0].data).find("ros2_control")
-    found = {parameter.get("name"): parameter.text for parameter in system.findall("hardware/param")}
-    assert found == {
+    system = ET.fromstring(bench.descriptions[0].data).find("ros2_control")
+    parameters = {parameter.get("name"): parameter.text for parameter in system.findall("hardware/param")}
+    assert parameters == {
         "joint_commands_topic": "hardware/commands",
         "joint_states_topic": "hardware/joint_states",
         "trigger_joint_command_threshold": "-1",
     }
     assert [joint.get("name") for joint in system.findall("joint")] == bench.names
     for joint in system.findall("joint"):
-        assert [one.get("name") for one in joint.findall("command_interface")] == ["position", "effort"]
-        assert [one.get("name") for one in joint.findall("state_interface")] == ["position", "velocity", "effort"]
+        assert [interface.get("name") for interface in joint.findall("command_interface")] == ["position", "effort"]
+        assert [interface.get("name") for interface in joint.findall("state_interface")] == [
+            "position",
+            "velocity",
+            "effort",
+        ]
 
 
-def test_before_any_command_and_with_nan_the_arm_is_held(bench):
+def test_arm_holds_without_commands_and_with_nan(bench):
     assert "no command on hardware/commands yet" in bench.node.status()[1]
-    wait(lambda: np.abs(bench.position - START).max() > 4e-3)  # a servo without model sags
+    wait(lambda: np.abs(bench.position - START).max() > 4e-3)  # the servo sags without a gravity model
     bench.send(np.nan, np.nan)
     wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
     bench.states.clear()
@@ -82,7 +86,7 @@ def test_before_any_command_and_with_nan_the_arm_is_held(bench):
     assert np.abs(bench.position - START).max() < 0.05
 
 
-def test_positions_are_gone_to_and_efforts_added_by_joint_names(bench):
+def test_commands_are_assigned_by_joint_name(bench):
     goal = START + np.array([0.1, 0.0, 0.0, 0.2, 0.0, 0.0])
     weight = bench.node.arm.truth.gravity_torque(goal)[0]
     bench.send(goal[::-1], weight[::-1], bench.names[::-1])
@@ -91,7 +95,7 @@ def test_positions_are_gone_to_and_efforts_added_by_joint_names(bench):
     wait(lambda: np.abs(bench.position - goal).max() > 4e-3)
 
 
-def test_without_position_interfaces_effort_alone_moves_the_arm(bench):
+def test_effort_without_position_command_moves_the_arm(bench):
     bench.send(effort=0.0)
     wait(lambda: bench.node.status()[1] == "hardware of ros2_control, effort alone")
     wait(lambda: bench.position[1] > START[1] + 0.1)
@@ -99,7 +103,7 @@ def test_without_position_interfaces_effort_alone_moves_the_arm(bench):
     wait(lambda: np.abs(bench.position - START).max() < 0.05)
 
 
-def test_effort_alone_acts_while_nobody_claims_positions(bench):
+def test_effort_acts_alone_without_an_active_position_controller(bench):
     manager = bench.client
     position, effort = (
         ControllerNode(manager, f"{name}/commands", {}) for name in ("joint_trajectory_controller", CONTROLLER)
@@ -119,7 +123,7 @@ def test_effort_alone_acts_while_nobody_claims_positions(bench):
     wait(lambda: bench.position[1] > START[1] + 0.1)
 
 
-def test_a_trajectory_controller_that_commands_no_position_moves_the_arm_by_its_efforts(bench):
+def test_effort_only_trajectory_controller_moves_the_arm(bench):
     controller = ControllerNode(bench.client, "joint_trajectory_controller/commands", {})
     wait(lambda: bench.client.count_subscribers("/left/joint_trajectory_controller/transition_event"))
     for _ in range(10):
@@ -133,27 +137,27 @@ def test_a_trajectory_controller_that_commands_no_position_moves_the_arm_by_its_
 
     wait(moves_freely)
     wait(lambda: bench.position[1] > START[1] + 0.1)
-    controller.publish_active(False)  # what nobody claims is left to efforts, not seized by a servo
+    controller.publish_active(False)  # without claimed positions, efforts keep acting and no servo takes over
     bench.send(np.nan, 0.0)
     fallen = bench.position[1]
     wait(lambda: bench.position[1] > fallen + 0.05)
-    bench.send(START, 0.0)  # of a controller that commands positions
+    bench.send(START, 0.0)  # from a controller with position commands
     wait(lambda: np.abs(bench.position - START).max() < 0.05)
 
 
-def test_arrays_that_are_shorter_than_the_names_are_refused(bench):
+def test_arrays_shorter_than_the_names_are_refused(bench):
     bench.commands.publish(JointState(name=bench.names, position=START[:5].tolist()))
-    found = []
+    statuses = []
 
-    def refused():
-        found.append(bench.node.status())
-        return "give all joints the same command interfaces" in found[-1][1]
+    def is_refused():
+        statuses.append(bench.node.status())
+        return "give all joints the same command interfaces" in statuses[-1][1]
 
-    wait(refused)
-    assert int(found[-1][2]["refused_commands"]) == 1
+    wait(is_refused)
+    assert int(statuses[-1][2]["refused_commands"]) == 1
 
 
-def test_a_description_with_hardware_is_left_alone():
+def test_second_ros2_control_element_is_refused():
     text = demo_arm_urdf()
     robot = RobotModel.from_urdf(text)
     with pytest.raises(DynidError, match="has a <ros2_control> element already"):

@@ -1,9 +1,9 @@
-"""What the simulated controllers offer and tell over DDS: parameters, lifecycle, action goals, switches."""
+"""Test the ROS interfaces of the simulated controllers: parameters, transitions, goals and switches."""
 
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus, GoalStatusArray
-from helpers.node_threads import call
+from helpers.node_threads import assert_refused, call
 from helpers.simulator_bench import SimulatorBench
 from helpers.waiting import wait
 from lifecycle_msgs.msg import TransitionEvent
@@ -22,7 +22,7 @@ LAST = "set_last_command_interface_value_as_state_on_activation"
 
 
 class Client(Node):
-    """All that talks to the controllers."""
+    """Node that calls the controllers and listens to them."""
 
     def __init__(self):
         super().__init__("client")
@@ -51,12 +51,12 @@ class Client(Node):
     def switch(self, service, active):
         return call(self, SetBool, f"/simulator/{service}", SetBool.Request(data=active))
 
-    def ask(self, service):
+    def trigger(self, service):
         return call(self, Trigger, f"/simulator/{service}", Trigger.Request())
 
 
 class Bench(SimulatorBench):
-    """With what controllers are sent and have commanded."""
+    """Simulator with access to the commanded efforts of its controllers."""
 
     def __init__(self, **parameters):
         super().__init__(Client, rate=100.0, **parameters)
@@ -80,7 +80,7 @@ def fixture_bench(keep):
     return lambda **parameters: keep(Bench(**parameters))
 
 
-def test_parameters_are_answered_under_their_real_names(bench):
+def test_parameters_have_the_names_of_ros2_controllers(bench):
     bench = bench(controller="trajectory_effort", cmd_timeout="0.5", **{"constraints.trajectory": "[0.1]"})
     client = bench.client
     assert client.parameters(JTC, "joints", "command_interfaces", "state_interfaces") == [
@@ -90,10 +90,10 @@ def test_parameters_are_answered_under_their_real_names(bench):
     ]
     names = ["cmd_timeout", LAST, "interpolate_from_desired_state", "constraints.joint_3.trajectory"]
     assert client.parameters(JTC, *names, "constraints.goal_time") == [0.5, True, False, 0.1, 0.0]
-    assert client.parameters(JTC, "cmd_timeout", "nonsense") == [], "as rclcpp does it"
+    assert client.parameters(JTC, "cmd_timeout", "nonsense") == [], "rclcpp returns nothing if a name is unknown"
 
 
-def test_some_parameters_may_be_set_and_others_not(bench):
+def test_only_adjustable_parameters_can_be_set(bench):
     bench = bench()
     client = bench.client
     assert client.set(JTC, LAST, False).successful
@@ -101,7 +101,7 @@ def test_some_parameters_may_be_set_and_others_not(bench):
     assert not bench.controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
     assert client.set(JTC, "constraints.joint_2.trajectory", 0.3).successful
     assert bench.controlled.trajectory.settings.trajectory == [0.0, 0.3, 0.0, 0.0, 0.0, 0.0]
-    for name, value, why in (
+    for name, value, reason in (
         ("interpolate_from_desired_state", True, "read-only"),
         ("nonsense", 1.0, "was not declared"),
         ("cmd_timeout", "long", "another type"),
@@ -109,31 +109,31 @@ def test_some_parameters_may_be_set_and_others_not(bench):
     ):
         refused = client.set(JTC, name, value)
         assert not refused.successful
-        assert why in refused.reason
+        assert reason in refused.reason
 
 
-def test_transitions_are_told(bench):
+def test_transitions_are_published(bench):
     bench = bench()
     client = bench.client
     wait(lambda: len(client.get_publishers_info_by_topic(f"{JTC}/transition_event")) == 1)
     wait(lambda: bench.node.count_subscribers(f"{JTC}/transition_event") == 1)
     assert client.switch("effort_mode", True).success
     wait(lambda: len(client.events) >= 4)
-    of = {name: [event for event in client.events if event[0] == name] for name in (JTC, FCC)}
-    assert of[JTC] == [(JTC, "active", "deactivating"), (JTC, "deactivating", "inactive")]
-    assert of[FCC] == [(FCC, "inactive", "activating"), (FCC, "activating", "active")]
+    events = {name: [event for event in client.events if event[0] == name] for name in (JTC, FCC)}
+    assert events[JTC] == [(JTC, "active", "deactivating"), (JTC, "deactivating", "inactive")]
+    assert events[FCC] == [(FCC, "inactive", "activating"), (FCC, "activating", "active")]
     client.events.clear()
     wait(client.effort.get_subscription_count)
     client.effort.publish(Float64MultiArray(data=[1.0]))
     wait(lambda: client.events == [(FCC, "active", "deactivating"), (FCC, "deactivating", "inactive")])
     assert bench.node.status()[1].startswith("effort mode, both controllers are inactive")
-    assert client.ask("reset").success
+    assert client.trigger("reset").success
     wait(lambda: (JTC, "configuring", "inactive") in client.events)
     wait(lambda: client.events[-1] == (JTC, "activating", "active"))
 
 
-def test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances(bench):
-    """To whom comes late as well; a controller that was loaded anew tells nothing."""
+def test_goal_status_effort_and_tolerances_persist(bench):
+    """The status is latched, and a newly configured controller has no status."""
     bench = bench(controller="trajectory_effort")
     client = bench.client
     assert client.set("/simulator", "goal.path_tolerance", [0.05]).successful
@@ -153,9 +153,9 @@ def test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances(bench):
     assert not bench.efforts().any()
     assert bench.client.switch("activate_trajectory_controller", True).success
     wait(lambda: np.all(bench.efforts() == 3.0))
-    assert "can not be configured from 'active' state" in client.ask("configure_trajectory_controller").message
+    assert "can not be configured from 'active' state" in client.trigger("configure_trajectory_controller").message
     assert bench.client.switch("activate_trajectory_controller", False).success
-    assert bench.client.ask("configure_trajectory_controller").success
+    assert bench.client.trigger("configure_trajectory_controller").success
     assert bench.client.switch("activate_trajectory_controller", True).success
     wait(lambda: not bench.efforts().any())
     last = []
@@ -166,9 +166,7 @@ def test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances(bench):
     assert last == []
 
 
-def test_a_switch_of_what_is_not_there_is_refused(bench):
+def test_switch_of_a_missing_controller_is_refused(bench):
     bench = bench(controller="trajectory_effort")
-    refused = bench.client.switch("activate_effort_controller", True)
-    assert not refused.success
-    assert "efforts are in the points of trajectories" in refused.message
+    assert_refused(bench.client.switch("activate_effort_controller", True), "efforts are in the points of trajectories")
     assert bench.client.switch("effort_mode", False).message == "trajectories with effort: the servo is on"

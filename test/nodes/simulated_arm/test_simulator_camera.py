@@ -1,4 +1,4 @@
-"""A simulated arm with flexible joints before a camera, recorded over DDS: what comes back from the bag."""
+"""Test the recording of a simulated arm with flexible joints and motion capture."""
 
 import signal
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import rclpy
 import yaml
 from helpers.node_process import NodeProcess
-from helpers.waiting import START_TIME
+from helpers.waiting import START_TIMEOUT_S
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -21,11 +21,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.recorder import Recorder
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.simulated_arm.parameters import (
-    PARAMETERS,
-    camera_of,
-    make_arm,
-)
+from dynid_ros.nodes.simulated_arm.parameters import PARAMETERS, camera_of, make_arm
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import demo_arm_urdf, tabled_arm
 
@@ -53,15 +49,15 @@ SETTINGS = {
 GOAL = [0.4, 0.1, 1.5, -0.5, 1.2, 0.6]
 
 
-def trajectory():
+def build_trajectory():
     point = JointTrajectoryPoint(positions=GOAL, velocities=[0.0] * 6)
     point.time_from_start.sec = 2
     return JointTrajectory(joint_names=[f"joint_{i}" for i in range(1, 7)], points=[point])
 
 
 @pytest.fixture
-def recorded(ros, tmp_path):
-    """The bag of a motion of two seconds, and the table of truth."""
+def camera_recording(ros, tmp_path):
+    """Record a motion of two seconds; return the path of the bag and the true parameters."""
     process = NodeProcess("simulator", SETTINGS, "--params-file", str(ROOT / "config/simulator.yaml"))
     topics = ["markers", *(f"/mocap/link_{i}/pose" for i in range(1, 7))]
     parameters = {"output_folder": str(tmp_path), "pose_topics": topics, "extra_topics": ["link_states"]}
@@ -75,19 +71,19 @@ def recorded(ros, tmp_path):
     client.create_subscription(String, "/simulator/true_parameters", lambda m: truth.append(m.data), LATCHED)
     command = client.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
 
-    def until(condition, seconds=START_TIME):
+    def spin_until(condition, seconds=START_TIMEOUT_S):
         end = client.get_clock().now().nanoseconds + seconds * 1e9
         while not condition():
             assert client.get_clock().now().nanoseconds < end, "timed out"
             executor.spin_once(timeout_sec=0.02)
 
     try:
-        until(lambda: states and truth and command.get_subscription_count())
-        until(lambda: all(topic.type for topic in recorder._topics if topic.topic != "/robot_description"))
+        spin_until(lambda: states and truth and command.get_subscription_count())
+        spin_until(lambda: all(topic.type for topic in recorder._topics if topic.topic != "/robot_description"))
         recorder.start()
-        command.publish(trajectory())
+        command.publish(build_trajectory())
         count = len(states)
-        until(lambda: len(states) > count + 350)
+        spin_until(lambda: len(states) > count + 350)
         path = recorder.stop().split(" to ")[1].split(": ")[0]
     finally:
         process.send_signal(signal.SIGINT)
@@ -99,8 +95,8 @@ def recorded(ros, tmp_path):
     return path, yaml.safe_load(truth[-1])
 
 
-def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
-    path, truth = recorded
+def test_markers_and_bodies_match_the_links_on_the_camera_clock(camera_recording):
+    path, truth = camera_recording
     arm = tabled_arm(truth)
     names = arm.robot.joint_names
     assert arm.springs.stiffness.tolist() == STIFFNESS
@@ -120,8 +116,8 @@ def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
         *(f"/mocap/{name}/pose" for name in arm.robot.link_names),
     }
 
-    def miss(series, place, link, drifted):
-        """How far a place on a link is from where the link encoders say that the camera sees it, m."""
+    def position_error(series, place, link, drifted):
+        """Return the distance in m between measured positions and those of the link encoders."""
         when = series.time - SETTINGS["camera_latency"] + OFFSET + drifted
         inside = (when > link_time[0]) & (when < link_time[-1]) & np.isfinite(series.position).all(axis=1)
         q = np.stack([np.interp(when[inside], link_time, column) for column in links.position.T], axis=1)
@@ -129,57 +125,59 @@ def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
         assert inside.sum() > 100
         return np.linalg.norm(series.position[inside] - pose[:, :3, :3] @ place - pose[:, :3, 3], axis=1)
 
-    # The clocks have drifted since the node began; by how much, the body of the last link tells.
+    # The clock drift since the start of the node is estimated from the body of the last link.
     body = recording.poses["/mocap/link_6/pose"]
-    far = minimize_scalar(lambda x: np.mean(miss(body, np.zeros(3), 5, x) ** 2), bounds=(-0.05, 0.15), method="bounded")
-    assert 0.0 < far.x < DRIFT * 120.0
-    # but where the simulation lost time, on a busy machine
-    assert np.quantile(miss(body, np.zeros(3), 5, far.x), 0.99) < 2e-3
+    drift = minimize_scalar(
+        lambda x: np.mean(position_error(body, np.zeros(3), 5, x) ** 2), bounds=(-0.05, 0.15), method="bounded"
+    )
+    assert 0.0 < drift.x < DRIFT * 120.0
+    # A quantile excludes samples at which the simulation on a busy computer lost time.
+    assert np.quantile(position_error(body, np.zeros(3), 5, drift.x), 0.99) < 2e-3
     hidden = []
     for number, marker in enumerate(truth["markers"].values()):
         series = recording.poses[f"/markers[{number}]"]
         assert series.frame_id == "camera"
         hidden.append(np.isnan(series.position).any(axis=1).mean())
         link = arm.robot.link_names.index(marker["link"])
-        assert np.quantile(miss(series, marker["place"], link, far.x), 0.99) < 1e-3
+        assert np.quantile(position_error(series, marker["place"], link, drift.x), 0.99) < 1e-3
     assert np.mean(hidden) == pytest.approx(0.1, abs=0.03)
-    assert len(body.time) < 0.9 * len(series.time), "of a body that is lost there is silence"
+    assert len(body.time) < 0.9 * len(series.time), "a lost body is not published"
 
 
-def settings_of(**given):
+def build_settings(**overrides):
     values = {parameter.name: parameter.default for parameter in PARAMETERS if isinstance(parameter, NodeParameter)}
-    return type("Settings", (), values | {"base_link": None, "tip_link": None} | given)
+    return type("Settings", (), values | {"base_link": None, "tip_link": None} | overrides)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("overrides", "message"),
     [
         ({"base_in_camera": [0.0] * 5}, "'base_in_camera' is .* expected 6"),
         ({"marker_occlusion": 1.5}, "occlusion of the camera is 1.5"),
     ],
 )
-def test_a_camera_that_makes_no_sense_is_refused(given, message):
+def test_invalid_camera_setting_is_refused(overrides, message):
     with pytest.raises(DynidError, match=message):
-        camera_of(settings_of(**given))
+        camera_of(build_settings(**overrides))
 
 
 @pytest.mark.parametrize(("rate", "timestep", "parts"), [(100.0, 0.001, 10), (100.0, 0.003, 4), (250.0, 0.01, 1)])
-def test_steps_are_no_longer_than_asked_and_a_whole_number_between_samples(rate, timestep, parts):
-    arm = make_arm(settings_of(rate=rate, timestep=timestep), demo_arm_urdf())
+def test_sample_period_is_a_multiple_of_the_timestep(rate, timestep, parts):
+    arm = make_arm(build_settings(rate=rate, timestep=timestep), demo_arm_urdf())
     assert arm.timestep == pytest.approx(1.0 / (rate * parts), rel=1e-12)
 
 
-def test_springs_are_those_of_the_parameters_and_without_any_the_arm_is_rigid():
-    given = {"stiffness": STIFFNESS, "rotor_inertia": [1.0], "spring_dead_zone": [1e-3], "spring_cubic": [1e6]}
-    springs = make_arm(settings_of(**given), demo_arm_urdf()).springs
+def test_joints_have_springs_only_with_a_stiffness():
+    overrides = {"stiffness": STIFFNESS, "rotor_inertia": [1.0], "spring_dead_zone": [1e-3], "spring_cubic": [1e6]}
+    springs = make_arm(build_settings(**overrides), demo_arm_urdf()).springs
     assert (springs.stiffness.tolist(), springs.dead_zone.tolist()) == (STIFFNESS, [1e-3] * 6)
     assert (springs.cubic.tolist(), springs.motor_viscous.tolist()) == ([1e6] * 6, [0.0] * 6)
-    assert make_arm(settings_of(), demo_arm_urdf()).springs is None
+    assert make_arm(build_settings(), demo_arm_urdf()).springs is None
     with pytest.raises(DynidError, match="stiffness of joint"):
-        make_arm(settings_of(stiffness=[1e3] * 5 + [float("inf")]), demo_arm_urdf())
+        make_arm(build_settings(stiffness=[1e3] * 5 + [float("inf")]), demo_arm_urdf())
 
 
-def test_friction_is_that_of_a_file_where_one_is_given():
-    assert make_arm(settings_of(), demo_arm_urdf()).friction is None
+def test_missing_friction_file_is_refused():
+    assert make_arm(build_settings(), demo_arm_urdf()).friction is None
     with pytest.raises(DynidError, match=r"nowhere\.yaml"):
-        make_arm(settings_of(friction_file="nowhere.yaml"), demo_arm_urdf())
+        make_arm(build_settings(friction_file="nowhere.yaml"), demo_arm_urdf())
