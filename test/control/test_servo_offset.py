@@ -35,7 +35,7 @@ def test_sag_is_reduced_by_90_percent(name, mass):
 
 @pytest.mark.parametrize("name", ARMS)
 def test_unknown_load_or_wrong_stiffness_leaves_part_of_the_sag(name):
-    unknown, pose, uncompensated_sag = run_compensated(name, 0.2, told=False)
+    unknown, pose, uncompensated_sag = run_compensated(name, 0.2, is_load_known=False)
     assert unknown.sag(pose) < 0.5 * uncompensated_sag
     soft, pose, uncompensated_sag = run_compensated(name, stiffness=1.25)
     assert 0.1 * uncompensated_sag < soft.sag(pose) < 0.3 * uncompensated_sag
