@@ -133,25 +133,15 @@ def test_torque_against_a_payload_is_reduced_by_its_weight(payload, fraction):
 
 
 @pytest.mark.parametrize(("later", "is_led"), [(0.008, False), (0.014, True)])
-def test_distinguishes_a_hand_from_a_weight_by_its_change(later, is_led):
-    """The joint creeps at a constant speed; on trial the torque helps it, and ends where the speed never changes."""
+def test_hand_and_weight_are_distinguished_by_a_change_of_speed(later, is_led):
+    """Let a joint creep at constant speed: the torque helps it on trial, and ends if the speed never changes."""
     friction = RestFriction(1)
     speeds = [0.0] * 500 + [0.008] * 125 + [later] * 150
     position = 0.0
     torques = []
     for k, speed in enumerate(speeds):
-        position += PERIOD * speed
-        torques += friction.torque(
-            k * PERIOD,
-            [position],
-            [speed],
-            [2.0],
-            rates=[1e3],
-            damping=[math.inf],
-            planned=[0.0],
-            friction_velocity=0.05,
-            payload=[0.0],
-        )
+        position += PERIOD_S * speed
+        torques.append(compensate(friction, k * PERIOD_S, position, speed, 2.0, rates=[1e3]))
     assert max(torques[550:600]) > 1.0
     assert (torques[-1] > 1.0) is is_led
     assert friction.trust == [1.0 if is_led else 0.0]
