@@ -19,15 +19,20 @@ from dynid_ros.nodes.shared.robot_description import Listener, nanoseconds, newe
 
 MOUNTING_BY_URDF = [math.nan] * 3
 IMU_PARAMETERS = (
-    NodeParameter("imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"),
+    NodeParameter("imu_topic", "", "topic of an IMU on a tilting base, sensor_msgs/Imu; empty: gravity is constant"),
     NodeParameter(
-        "imu_mounting", MOUNTING_BY_URDF, "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link"
+        "imu_mounting",
+        MOUNTING_BY_URDF,
+        "roll, pitch, yaw of the IMU in the base link, rad; nan: from the link of its frame",
     ),
-    NodeParameter("imu_time_constant", 0.5, "s, of the low-pass of its accelerations", above=0.0),
-    NodeParameter("imu_timeout", 0.2, "s, oldest message of it that is still acted on", above=0.0),
-    NodeParameter("imu_max_rate", 0.5, "rad/s by which the direction of gravity is turned at most", above=0.0),
+    NodeParameter("imu_time_constant", 0.5, "time constant of the low-pass of the accelerations, s", above=0.0),
+    NodeParameter("imu_timeout", 0.2, "largest age of an IMU message that the torque may follow, s", above=0.0),
+    NodeParameter("imu_max_rate", 0.5, "fastest turn of the direction of gravity, rad/s", above=0.0),
     NodeParameter(
-        "imu_largest_tilt", 0.5, "rad between the parameter gravity and what it says, to be believed", above=0.0
+        "imu_largest_tilt",
+        0.5,
+        "largest plausible angle between parameter gravity and measured gravity, rad",
+        above=0.0,
     ),
 )
 MAX_QUATERNION_NORM_ERROR = 0.01

@@ -237,7 +237,7 @@ class CompensationLoop:
                 `GravityCompensator.adjust`.
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
-            self.states.last("velocity")
+            self.states.last("velocity")  # raises an error if there is none
         self._check_stiffness(joints)
         follows_setpoint = joints.feedback.holds or self.controller.holds_pose
         self.plan.use(joints, follows_setpoint=follows_setpoint)

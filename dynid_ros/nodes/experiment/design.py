@@ -146,6 +146,12 @@ def _parameter(setting: Setting) -> NodeParameter:
     return replace(parameter, description=f"{prefix}{parameter.description}{per_joint_note}")
 
 
+def _limit_noun(name: str) -> str:
+    """Return the words for a key of `LIMIT_DEFAULTS`, such as "velocity limits" or "lower position limits"."""
+    quantity, _, side = name.partition("_")
+    return f"{side} {quantity} limits" if side in ("lower", "upper") else f"{quantity} limits"
+
+
 MOTION_PARAMETERS = tuple(
     replace(parameter, adjustable=True)
     for parameter in (
@@ -213,7 +219,7 @@ WORKSPACE = (
 )
 LIMITS = (
     *(
-        NodeParameter(name, [math.nan], f"{unit}; nan: {default}{PER_JOINT}")
+        NodeParameter(name, [math.nan], f"{_limit_noun(name)}, {unit}; nan: {default}{PER_JOINT}")
         for name, (unit, default) in LIMIT_DEFAULTS.items()
     ),
     NodeParameter("joint_limits_file", "", "joint_limits.yaml (MoveIt) for limits that are nan; empty: none"),
