@@ -351,6 +351,7 @@ def run_undisturbed(
                 if not ending:
                     failures.append(error)
 
+        # Spin until a signal arrives or a thread fails. Then end the work, the threads and the node, in this order.
         thread = Thread(target=spin, daemon=True)
         thread.start()
         try:
