@@ -27,7 +27,7 @@ LIMITS = {
 }
 ROUNDING = 1.0 + 1e-3
 """Tolerance of the limits: times in a message are rounded to nanoseconds."""
-EXAMPLES = 12
+EXAMPLES = 8
 
 
 pytestmark = pytest.mark.usefixtures("ros")
