@@ -1,4 +1,4 @@
-"""Damped least squares: a curved valley, bounds, and steps that cannot be evaluated."""
+"""Test damped least squares in a curved valley, at bounds, and with steps that cannot be evaluated."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ SIGMA = 1e-4
 TOLERANCE = 0.005
 
 
-def valley(start, lower=(-np.inf, -np.inf), farthest=np.inf, constant=0.0):
+def create_valley(start, lower=(-np.inf, -np.inf), farthest=np.inf, constant=0.0):
     """Return the search and the cost of Rosenbrock's valley.
 
     Its minimum is at (1, 1), with a residual that no parameter explains.
@@ -31,25 +31,26 @@ def valley(start, lower=(-np.inf, -np.inf), farthest=np.inf, constant=0.0):
     return search(start, state, cost, lower=lower, tolerance=TOLERANCE, normal_equations=normal_equations), evaluate
 
 
-def minimum(start, **options):
-    steps, evaluate = valley(start, **options)
-    (found,) = minimize([steps], lambda trials: [evaluate(trials[0])])
-    return found
+def find_minimum(start, **options):
+    """Return the result of the search in Rosenbrock's valley."""
+    steps, evaluate = create_valley(start, **options)
+    (result,) = minimize([steps], lambda trials: [evaluate(trials[0])])
+    return result
 
 
 @pytest.mark.parametrize("farthest", [np.inf, 1.5])
-def test_a_curved_valley_is_followed_to_its_end(farthest):
-    np.testing.assert_allclose(minimum([-1.2, 1.0], farthest=farthest).values, [1.0, 1.0], atol=3 * SIGMA)
+def test_follows_a_curved_valley_to_its_minimum(farthest):
+    np.testing.assert_allclose(find_minimum([-1.2, 1.0], farthest=farthest).values, [1.0, 1.0], atol=3 * SIGMA)
 
 
-def test_residuals_that_nothing_explains_do_not_end_a_search():
-    """A constant cost of 1e9 hides all gains that count in parts of the cost."""
-    found = minimum([-1.2, 1.0], constant=np.sqrt(2e9))
-    np.testing.assert_allclose(found.values, [1.0, 1.0], atol=3 * SIGMA)
+def test_constant_residuals_do_not_end_the_search():
+    """A constant cost of 1e9 hides all gains that are compared with the total cost."""
+    result = find_minimum([-1.2, 1.0], constant=np.sqrt(2e9))
+    np.testing.assert_allclose(result.values, [1.0, 1.0], atol=3 * SIGMA)
 
 
-def test_a_step_over_a_wall_is_shortened_until_it_gains():
-    """Full steps from 0 towards 1 are refused until their damping exceeds ten, though the search begins with 1e-3."""
+def test_shortens_steps_that_cannot_be_evaluated():
+    """Full steps from 0 towards 1 are refused until their damping increases from 1e-3 to ten."""
 
     def evaluate(x):
         return x, 0.5 * 100.0 * (x[0] - 1.0) ** 2 if x[0] < 0.05 else np.inf
@@ -62,32 +63,32 @@ def test_a_step_over_a_wall_is_shortened_until_it_gains():
         tolerance=TOLERANCE,
         normal_equations=lambda x, _: (np.array([[100.0]]), 100.0 * (1.0 - x)),
     )
-    (found,) = minimize([steps], lambda trials: [evaluate(trials[0])])
-    assert 0.045 < found.values[0] < 0.05
-    assert found.gain == pytest.approx(50.0 - 50.0 * (1.0 - found.values[0]) ** 2)
+    (result,) = minimize([steps], lambda trials: [evaluate(trials[0])])
+    assert 0.045 < result.values[0] < 0.05
+    assert result.gain == pytest.approx(50.0 - 50.0 * (1.0 - result.values[0]) ** 2)
 
 
-def test_a_parameter_stays_at_its_bound_while_others_move():
-    found = minimum([2.0, 4.0], lower=[1.5, -np.inf])
+def test_parameters_at_a_bound_do_not_stop_the_others():
+    found = find_minimum([2.0, 4.0], lower=[1.5, -np.inf])
     np.testing.assert_allclose(found.values, [1.5, 2.25], atol=3 * SIGMA)
 
 
-def test_no_step_is_taken_from_the_minimum():
-    assert minimum([1.0, 1.0]).iterations == 0
+def test_takes_no_step_from_the_minimum():
+    assert find_minimum([1.0, 1.0]).iterations == 0
 
 
-def test_searches_together_end_where_each_ends_alone():
+def test_joint_searches_equal_separate_searches():
     starts = [-1.2, 1.0], [1.0, 1.0], [2.0, 4.0]
-    searches, costs = zip(*(valley(start) for start in starts), strict=True)
+    searches, costs = zip(*(create_valley(start) for start in starts), strict=True)
     evaluated = []
 
     def evaluate(trials):
         evaluated.append([trial is not None for trial in trials])
         return [None if trial is None else cost(trial) for cost, trial in zip(costs, trials, strict=True)]
 
-    found = minimize(searches, evaluate)
+    results = minimize(searches, evaluate)
     assert not any(second for _, second, _ in evaluated)
-    for together, start in zip(found, starts, strict=True):
-        alone = minimum(start)
-        np.testing.assert_array_equal(together.values, alone.values)
-        assert together.iterations == alone.iterations
+    for joint, start in zip(results, starts, strict=True):
+        separate = find_minimum(start)
+        np.testing.assert_array_equal(joint.values, separate.values)
+        assert joint.iterations == separate.iterations

@@ -1,4 +1,4 @@
-"""What is said of base parameters, and what is not."""
+"""Test estimates of base parameters and the statistics of their intervals."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,8 @@ import dynid_ros
 from dynid_ros.estimation.covariance import Jackknife, jackknife_variance
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, normal_score, region_radius
 
-# One statistic for all intervals: in results, in files, and on every page.
 
-
-def test_half_width_is_students():
+def test_half_width_matches_students_distribution():
     dof = np.array([1.0, 3.5, 40.0, np.inf])
     for level in (0.5, 0.95, 0.997):
         expected = 2.0 * np.append(t.ppf((1 + level) / 2, dof[:-1]), norm.ppf((1 + level) / 2))
@@ -23,22 +21,22 @@ def test_half_width_is_students():
     assert np.isnan(half_width(np.nan, 5.0))
 
 
-def test_a_region_of_several_numbers():
+def test_radius_of_confidence_regions_matches_scipy():
     assert region_radius(2) == pytest.approx(np.sqrt(chi2.ppf(0.95, 2)))
     assert region_radius(2, 7.0) == pytest.approx(np.sqrt(2 * f.ppf(0.95, 2, 7.0)))
     assert region_radius(1, 7.0) == pytest.approx(half_width(1.0, 7.0))
 
 
-def test_a_score_is_of_the_smaller_tail():
-    z = np.array([-40.0, -3.0, 0.0, 0.5, 40.0])  # tails of 40 are below what a probability holds
+def test_normal_score_uses_the_smaller_tail():
+    z = np.array([-40.0, -3.0, 0.0, 0.5, 40.0])  # tail probabilities of 40 underflow
     np.testing.assert_allclose(normal_score(norm.logcdf(z), norm.logsf(z)), z, atol=1e-12)
 
 
-def test_no_interval_is_made_elsewhere():
-    own = Path(dynid_ros.__file__).parent
+def test_quantiles_are_computed_in_a_single_module():
+    package = Path(dynid_ros.__file__).parent
     quantile = re.compile(r"\bppf\(|stdtrit|ndtri|1\.9599|import (norm|t)\b")
-    found = [path.relative_to(own) for path in own.rglob("*.py") if quantile.search(path.read_text(encoding="utf-8"))]
-    assert found == [Path("estimation/estimate.py")]
+    paths = [path for path in package.rglob("*.py") if quantile.search(path.read_text(encoding="utf-8"))]
+    assert paths == [package / "estimation/estimate.py"]
 
 
 ESTIMATE = BaseEstimate(
@@ -51,12 +49,12 @@ ESTIMATE = BaseEstimate(
 )
 
 
-def test_errors_where_there_is_a_value():
+def test_standard_errors_are_missing_without_a_value():
     np.testing.assert_allclose(ESTIMATE.standard_errors, [0.2, np.nan, 0.1])
     np.testing.assert_allclose(ESTIMATE.relative_standard_errors, [0.1, np.nan, 0.2])
 
 
-def test_a_value_of_zero_has_no_finite_relative_error():
+def test_relative_error_of_zero_is_infinite():
     zero = BaseEstimate(("a",), ("a",), np.zeros(1), np.eye(1), np.zeros(1), np.array([5.0]))
     assert np.isinf(zero.relative_standard_errors).all()
 
@@ -65,8 +63,8 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     values = np.random.default_rng(0).normal(size=(12, 3))
     means = np.array([np.delete(values, block, axis=0).mean(axis=0) for block in range(12)])
     expected = np.cov(values.T) / 12
-    found = Jackknife(means)
-    np.testing.assert_allclose(found.covariance, expected)
-    np.testing.assert_allclose(found.standard_errors**2, np.diag(expected))
+    result = Jackknife(means)
+    np.testing.assert_allclose(result.covariance, expected)
+    np.testing.assert_allclose(result.standard_errors**2, np.diag(expected))
     np.testing.assert_allclose(jackknife_variance(means - means.mean(axis=0)), np.diag(expected))
-    assert found.dof == 11
+    assert result.dof == 11

@@ -1,4 +1,4 @@
-"""Sums of products against least squares on the rows themselves."""
+"""Compare normal equations with least squares of the rows themselves."""
 
 from itertools import pairwise
 
@@ -10,11 +10,8 @@ from dynid_ros.estimation.normal_equations import GroupedNormalEquations, Normal
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
-# Compressed least squares against textbook least squares of all rows.
-
-
 CANDIDATES = (JointFriction(offset=True, smoothing=0.02), JointFriction(rotor_inertia=True, smoothing=0.02))
-NOISE = np.array([0.05, 0.5, 5.0])
+NOISE_NM = np.array([0.05, 0.5, 5.0])
 
 
 @pytest.fixture(name="columns", scope="module")
@@ -24,11 +21,11 @@ def fixture_columns():
 
 @pytest.fixture(name="equations", scope="module")
 def fixture_equations(columns):
-    return DenseEquations(columns, (150, 130), noise=NOISE)
+    return DenseEquations(columns, (150, 130), noise=NOISE_NM)
 
 
-def feasible_gls(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Solution, covariance and noise: a joint's variance is its residual sum of squares over its freedom, iterated."""
+def iterate_weights(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return solution, covariance and noise of feasible generalized least squares: sum of squares over freedom."""
     n = torque.shape[1]
     noise = np.ones(n)
     for _ in range(200):
@@ -42,18 +39,18 @@ def feasible_gls(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np
 
 
 @pytest.mark.parametrize("choice", [(0, 0, 0), (1, 0, 1)])
-def test_weighted_is_feasible_generalised_least_squares(columns, equations, choice):
+def test_weighted_solution_matches_feasible_generalized_least_squares(columns, equations, choice):
     chosen = columns.chosen([CANDIDATES[index] for index in choice])
     problem = WeightedProblem(equations.factors(columns), chosen)
     fit, noise = problem.weighted()
-    x, covariance, expected = feasible_gls(*equations.dense(chosen))
+    x, covariance, expected = iterate_weights(*equations.dense(chosen))
     np.testing.assert_allclose(noise, expected, rtol=1e-5)
     np.testing.assert_allclose(fit.solution, x, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-4, atol=1e-7)
     assert fit.rank == problem.n_unknowns == len(chosen)
 
 
-def test_ordinary_is_least_squares(columns, equations):
+def test_ordinary_solution_matches_least_squares(columns, equations):
     chosen = columns.chosen([CANDIDATES[index] for index in (1, 1, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
@@ -61,7 +58,7 @@ def test_ordinary_is_least_squares(columns, equations):
     np.testing.assert_allclose(problem.ordinary().solution, expected, rtol=1e-6, atol=1e-7)
 
 
-def test_residuals_of_one_and_of_several_solutions(columns, equations):
+def test_residuals_match_those_of_all_rows(columns, equations):
     chosen = columns.chosen([CANDIDATES[index] for index in (0, 1, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
@@ -78,7 +75,7 @@ def test_residuals_of_one_and_of_several_solutions(columns, equations):
     assert np.all(problem.residual_rms(several[0], []) == 0)
 
 
-def test_normal_equations_of_groups(columns, equations):
+def test_normal_equations_of_groups_match_their_rows(columns, equations):
     chosen = columns.chosen([CANDIDATES[index] for index in (1, 0, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     groups = np.arange(0, len(problem.factors.counts), 2)
@@ -90,15 +87,19 @@ def test_normal_equations_of_groups(columns, equations):
         assert power == pytest.approx(np.sum(torque[:, j] ** 2))
 
 
-def test_columns_of_rounding_count_as_none(columns):
-    """A locked joint leaves 1e-17 in columns that are zero in theory; brought to unit norm they would be decided."""
+def test_ignores_columns_of_rounding_errors(columns):
+    """A locked joint leaves 1e-17 in columns that are zero in theory; with unit norm they would seem determined."""
     equations = DenseEquations(columns, (300,), noise=0.1)
     chosen = np.arange(columns.size)
     empty = chosen[[2, 5]]
-    for rows, own in zip(equations.rows, columns.of_joint, strict=True):
-        rows[:, np.isin(own, empty)] *= 1e-16
+    for rows, columns_of_joint in zip(equations.rows, columns.of_joint, strict=True):
+        rows[:, np.isin(columns_of_joint, empty)] *= 1e-16
     equations.torque = np.stack(
-        [rows @ equations.solution[own] for rows, own in zip(equations.rows, columns.of_joint, strict=True)], axis=1
+        [
+            rows @ equations.solution[columns_of_joint]
+            for rows, columns_of_joint in zip(equations.rows, columns.of_joint, strict=True)
+        ],
+        axis=1,
     )
     equations.torque += 0.1 * np.random.default_rng(1).normal(size=equations.torque.shape)
     fit, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
@@ -110,7 +111,7 @@ def test_columns_of_rounding_count_as_none(columns):
     np.testing.assert_allclose(noise, 0.1, rtol=0.15)
 
 
-def test_torque_without_noise_does_not_divide_by_zero(columns):
+def test_exact_torques_keep_noise_positive(columns):
     equations = DenseEquations(columns, (200,), noise=0.0)
     chosen = np.arange(columns.size)
     fit, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
@@ -126,13 +127,13 @@ COUNTS = (40, 0, 25)
 UNITS = 10.0 ** np.array([-6.0, 0.0, 3.0, 5.0])
 
 
-def _rows(rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
-    return [rng.normal(size=(sum(COUNTS), 4)) * UNITS, rng.normal(size=(sum(COUNTS), 2))], rng.normal(
-        size=(sum(COUNTS), 2)
-    )
+def _draw_rows(rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    size = sum(COUNTS)
+    rows = [rng.normal(size=(size, 4)) * UNITS, rng.normal(size=(size, 2))]
+    return rows, rng.normal(size=(size, 2))
 
 
-def _summed(rows: list[np.ndarray], torque: np.ndarray) -> GroupedNormalEquations:
+def _sum_rows(rows: list[np.ndarray], torque: np.ndarray) -> GroupedNormalEquations:
     grams = GroupedNormalEquations([matrix.shape[1] for matrix in rows], len(COUNTS))
     ends = np.cumsum([0, *COUNTS])
     for group, (start, end) in enumerate(pairwise(ends)):
@@ -142,31 +143,32 @@ def _summed(rows: list[np.ndarray], torque: np.ndarray) -> GroupedNormalEquation
     return grams
 
 
-def test_factors_have_the_solutions_and_residuals_of_all_rows():
-    rows, torque = _rows(np.random.default_rng(0))
-    grams = _summed(rows, torque)
+def test_factors_preserve_solutions_and_residuals():
+    rows, torque = _draw_rows(np.random.default_rng(0))
+    grams = _sum_rows(rows, torque)
     assert grams.factor(0, [1]).shape == (0, 5)
     assert grams.counts.tolist() == list(COUNTS)
     for joint, (matrix, units) in enumerate(zip(rows, (UNITS, 1.0), strict=True)):
         expected, squares, *_ = np.linalg.lstsq(matrix / units, torque[:, joint], rcond=None)
         factor = grams.factor(joint)
-        scaled, right = factor[:, :-1] / units, factor[:, -1]
+        scaled = factor[:, :-1] / units
+        right = factor[:, -1]
         np.testing.assert_allclose(np.linalg.lstsq(scaled, right, rcond=None)[0], expected, rtol=1e-11)
         np.testing.assert_allclose(np.sum((right - scaled @ expected) ** 2), squares[0], rtol=1e-11)
 
 
-def test_factor_of_all_samples_follows_what_is_added():
-    rows, torque = _rows(np.random.default_rng(5))
-    own = np.column_stack([rows[1], torque[:, 1]])
+def test_factor_includes_all_added_samples():
+    rows, torque = _draw_rows(np.random.default_rng(5))
+    augmented = np.column_stack([rows[1], torque[:, 1]])
     grams = GroupedNormalEquations([4, 2])
     for times in (1, 2):
         grams.add(0, rows, torque)
         factor = grams.factor(1)
-        np.testing.assert_allclose(factor.T @ factor, times * own.T @ own, rtol=1e-11)
+        np.testing.assert_allclose(factor.T @ factor, times * augmented.T @ augmented, rtol=1e-11)
 
 
 @pytest.mark.parametrize("condition", [1e2, 1e4, 1e6])
-def test_rounding_is_below_what_noise_leaves_open(condition):
+def test_rounding_errors_stay_below_the_noise(condition):
     rng = np.random.default_rng(4)
     left, _ = np.linalg.qr(rng.normal(size=(1000, 8)))
     right, _ = np.linalg.qr(rng.normal(size=(8, 8)))
@@ -177,11 +179,8 @@ def test_rounding_is_below_what_noise_leaves_open(condition):
     grams = GroupedNormalEquations([8])
     grams.add(0, [matrix], torque[:, None])
     factor = grams.factor(0)
-    found = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
-    assert np.abs((found - expected) / errors).max() < 1e-3
-
-
-# Sums by groups of samples against all rows.
+    solution = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
+    assert np.abs((solution - expected) / errors).max() < 1e-3
 
 
 @pytest.fixture(name="plain_columns", scope="module")
@@ -189,32 +188,35 @@ def fixture_plain_columns():
     return LinkColumns(chain(), [(JointFriction(offset=True, rotor_inertia=True),)] * 3)
 
 
-def sum_of_squares(factor: np.ndarray, x: np.ndarray) -> float:
+def compute_sum_of_squares(factor: np.ndarray, x: np.ndarray) -> float:
+    """Return the residual sum of squares of a solution."""
     return float(np.sum((factor @ np.append(x, -1.0)) ** 2))
 
 
-def group_of(equations: DenseEquations, factors: NormalEquations) -> np.ndarray:
-    """(N,) group that each sample belongs to, from what a group is said to be."""
+def assign_groups(equations: DenseEquations, factors: NormalEquations) -> np.ndarray:
+    """Return the group (N,) of each sample by time and speed."""
     first = np.cumsum([0, *factors.stretches])[equations.owner]
     count = np.array(factors.stretches)[equations.owner]
-    stretch = first + np.minimum((equations.time / 10 * count).astype(int), count - 1)
-    return 2 * stretch + (equations.speed >= equations.fast)
+    segment = first + np.minimum((equations.time / 10 * count).astype(int), count - 1)
+    return 2 * segment + (equations.speed >= equations.fast)
 
 
 @pytest.mark.parametrize("sizes", [(400,), (1000, 60), (300, 7, 3000)])
-def test_sums_of_squares_are_those_of_all_rows(plain_columns, sizes):
+def test_sums_of_squares_match_all_rows(plain_columns, sizes):
     equations = DenseEquations(plain_columns, sizes)
     factors = equations.factors(plain_columns)
-    group = group_of(equations, factors)
+    group = assign_groups(equations, factors)
     np.testing.assert_array_equal(factors.counts, np.bincount(group, minlength=len(factors.counts)))
     rng = np.random.default_rng(1)
     some = rng.permutation(np.unique(group))[: len(np.unique(group)) // 2]
     for joint, rows in enumerate(equations.rows):
         x = rng.normal(size=rows.shape[1])
         errors = (rows @ x - equations.torque[:, joint]) ** 2
-        assert sum_of_squares(factors.factor(joint), x) == pytest.approx(errors.sum())
-        assert sum_of_squares(factors.factor(joint, some), x) == pytest.approx(errors[np.isin(group, some)].sum())
-        assert sum_of_squares(factors.factor(joint, []), x) == 0
+        assert compute_sum_of_squares(factors.factor(joint), x) == pytest.approx(errors.sum())
+        assert compute_sum_of_squares(factors.factor(joint, some), x) == pytest.approx(
+            errors[np.isin(group, some)].sum()
+        )
+        assert compute_sum_of_squares(factors.factor(joint, []), x) == 0
         one = factors.gram(int(some[0]), joint)
         dense = np.column_stack([rows, equations.torque[:, joint]])[group == some[0]]
         np.testing.assert_allclose(one, dense.T @ dense, rtol=1e-9, atol=1e-9)
@@ -224,14 +226,17 @@ def test_sums_of_squares_are_those_of_all_rows(plain_columns, sizes):
     assert factors.kinds == sorted(set(equations.kind))
 
 
-def test_factors_are_small_however_many_samples(plain_columns):
+def test_size_of_factors_does_not_depend_on_samples(plain_columns):
     for size in (100, 5000):
         factors = DenseEquations(plain_columns, (size,)).factors(plain_columns)
-        assert all(len(factors.factor(j)) <= len(own) + 1 for j, own in enumerate(plain_columns.of_joint))
+        assert all(
+            len(factors.factor(j)) <= len(columns_of_joint) + 1
+            for j, columns_of_joint in enumerate(plain_columns.of_joint)
+        )
 
 
 @pytest.mark.parametrize("size", [1, 24, 25, 120, 499, 500, 10**6])
-def test_stretches_are_long_enough_and_parts_follow_each_other(plain_columns, size):
+def test_segments_are_long_enough_and_parts_consecutive(plain_columns, size):
     factors = NormalEquations(plain_columns, [size])
     (count,) = factors.stretches
     assert 1 <= count <= 20
@@ -244,7 +249,7 @@ def test_stretches_are_long_enough_and_parts_follow_each_other(plain_columns, si
         assert np.ptp(lengths) <= 1
 
 
-def test_short_recordings_are_left_out_in_turn(plain_columns):
+def test_short_recordings_form_separate_parts(plain_columns):
     factors = NormalEquations(plain_columns, [30] * 5)
     assert factors.stretches == [1] * 5
     assert sorted(factors.parts) == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Forward selection of models by losses that are given."""
+"""Test forward selection of models with predefined losses."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from dynid_ros.estimation.cross_validation import ForwardSelection
 
 
 class Folds:
-    """Gain of models whose losses are logarithms, with a standard error of 0.1."""
+    """Folds whose losses are logarithms; gains have a standard error of 0.1."""
 
     @staticmethod
     def gain(before, after):
         return float(np.sum(before - after)), 0.1
 
 
-def test_best_model_is_taken_while_its_gain_suffices():
+def test_selects_the_best_model_while_its_gain_suffices():
     losses = {"a": np.zeros((1, 2)), "b": np.array([[-1.0, 0.0]]), "c": np.array([[-2.0, 0.5]])}
     selection = ForwardSelection(Folds(), lambda models: [losses[model] for model in models], "a")
     gains, taken = selection.try_models(["b", "c"], lambda _, error: 5 * error)
@@ -31,6 +31,6 @@ def test_each_group_of_joints_must_gain():
     assert taken == 1
 
 
-def test_no_candidates():
+def test_accepts_an_empty_list_of_candidates():
     selection = ForwardSelection(Folds(), lambda models: [np.zeros((1, 1))] * len(models), "a")
     assert selection.try_models([], lambda _, error: error) == ([], None)
