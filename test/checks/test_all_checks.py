@@ -1,3 +1,5 @@
+"""Run all checks on sound recordings of a planar arm, and on one recording for each fault."""
+
 import re
 import sys
 from dataclasses import replace
@@ -14,8 +16,8 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
 
-RATE = 500
-N = 10 * RATE
+RATE_HZ = 500
+N = 10 * RATE_HZ
 
 
 @pytest.fixture(scope="module")
@@ -25,133 +27,167 @@ def robot():
 
 @pytest.fixture(scope="module")
 def clean(robot):
-    """Slow sinusoids with Coulomb friction and sensor noise."""
+    """Return slow sinusoids with Coulomb friction and sensor noise."""
     rng = np.random.default_rng(0)
-    time = np.arange(N) / RATE
+    time = np.arange(N) / RATE_HZ
     frequency = np.array([0.5, 0.7, 0.9])
     phase = np.outer(time, frequency)
-    q, qd = 1.2 * np.sin(phase), 1.2 * frequency * np.cos(phase)
+    q = 1.2 * np.sin(phase)
+    qd = 1.2 * frequency * np.cos(phase)
     torque = robot.inverse_dynamics(q, qd, -(frequency**2) * q) + 0.5 * np.sign(qd) + rng.normal(0, 0.05, q.shape)
     return Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-5, q.shape), qd, torque, source="run")
 
 
-def changed(recording, name, rows, joint, value):
+def change_samples(recording, name, rows, joint, value):
+    """Return the recording with changed samples of one channel."""
     array = getattr(recording, name).copy()
     array[rows, joint] = value
     return replace(recording, **{name: array})
 
 
-def sampled_at(recording, time):
+def resample(recording, time):
+    """Return the recording interpolated at other times."""
     channels = np.hstack([recording.position, recording.velocity, recording.torque])
     position, velocity, torque = np.hsplit(CubicSpline(recording.time, channels)(time), 3)
     return replace(recording, time=time, position=position, velocity=velocity, torque=torque)
 
 
-def sound_recordings(clean):
+def create_sound_recordings(clean):
+    """Yield sound recordings with labels."""
     rng = np.random.default_rng(1)
-    nothing = np.full((N, 3), np.nan)
+    no_velocity = np.full((N, 3), np.nan)
     yield "clean", clean
-    yield "no velocity recorded", replace(clean, velocity=nothing)
-    yield "small jitter", replace(clean, time=clean.time + rng.uniform(0, 0.3 / RATE, N))
-    uneven = np.cumsum(rng.choice([0.3, 1.0, 6.0], N // 2, p=[0.5, 0.4, 0.1])) / RATE
-    yield "uneven sampling", sampled_at(clean, uneven)
-    held = np.repeat(np.arange(0, N, 2), 2)
-    yield "rows repeated with new stamps", replace(clean, position=clean.position[held], torque=clean.torque[held])
+    yield "no velocity recorded", replace(clean, velocity=no_velocity)
+    yield "small jitter", replace(clean, time=clean.time + rng.uniform(0, 0.3 / RATE_HZ, N))
+    uneven = np.cumsum(rng.choice([0.3, 1.0, 6.0], N // 2, p=[0.5, 0.4, 0.1])) / RATE_HZ
+    yield "uneven sampling", resample(clean, uneven)
+    repeated = np.repeat(np.arange(0, N, 2), 2)
+    yield (
+        "rows repeated with new stamps",
+        replace(clean, position=clean.position[repeated], torque=clean.torque[repeated]),
+    )
     yield "quantised torque", replace(clean, torque=np.round(clean.torque * 4) / 4)
     pose = np.tile([0.3, -1.0, 0.4], (300, 1))
-    still = Recording(planar_arm.JOINTS, np.arange(300) / RATE, pose, 0 * pose, planar_arm.holding_torque(pose))
+    still = Recording(planar_arm.JOINTS, np.arange(300) / RATE_HZ, pose, 0 * pose, planar_arm.holding_torque(pose))
     yield "one pose without noise", still
     q = np.repeat(rng.uniform(-1, 1, (6, 3)), 300, axis=0)
     torque = planar_arm.holding_torque(q) + np.array([1.0, 0.0, 0.0]) * q
     yield (
         "poses without noise",
-        Recording(planar_arm.JOINTS, np.arange(len(q)) / RATE, q, np.full_like(q, np.nan), torque),
+        Recording(planar_arm.JOINTS, np.arange(len(q)) / RATE_HZ, q, np.full_like(q, np.nan), torque),
     )
 
 
-def test_sound_recordings_pass(clean, robot):
-    for label, recording in sound_recordings(clean):
+def test_sound_recordings_have_no_findings(clean, robot):
+    for label, recording in create_sound_recordings(clean):
         assert check(recording, robot) == [], label
         assert check(recording) == [], label
 
 
-def test_joints_are_matched_by_name(clean, robot):
+def test_matches_joints_of_recording_and_robot_by_name(clean, robot):
     assert check(clean.select(clean.joint_names[::-1]), robot) == []
     with pytest.raises(RecordingError, match=r"run lacks joint\(s\) joint_3"):
         check(clean.select(["joint_1", "joint_2"]), robot)
 
 
-def without(recording, *lost):
+def drop_rows(recording, *gaps):
+    """Return the recording without the rows of the gaps."""
     keep = np.ones(N, bool)
-    for rows in lost:
+    for rows in gaps:
         keep[rows] = False
     return recording.slice(keep)
 
 
-def with_irregular_clock(recording):
-    step = np.random.default_rng(2).uniform(0.3, 1.6, N) / RATE
+def use_irregular_clock(recording):
+    """Return the recording with irregular time steps and one gap."""
+    step = np.random.default_rng(2).uniform(0.3, 1.6, N) / RATE_HZ
     step[300] = 0.06
-    return sampled_at(recording, np.cumsum(step))
+    return resample(recording, np.cumsum(step))
 
 
-def clipped(recording, joint, low, high, offset=0.0):
-    return changed(recording, "torque", ALL, joint, np.clip(recording.torque[:, joint] + offset, low, high))
+def clip_torque(recording, joint, low, high, offset=0.0):
+    """Return the recording with the torque of one joint clipped."""
+    return change_samples(recording, "torque", ALL, joint, np.clip(recording.torque[:, joint] + offset, low, high))
 
 
 ALL = slice(None)
 FAULTS = {
-    "9 samples": (lambda it: it.slice(slice(0, 9)), "error", "only 9 samples"),
-    "99 samples": (lambda it: it.slice(slice(0, 99)), "warning", "only 99 samples"),
-    "truncated": (lambda it: replace(it, truncated=True), "warning", "cut off: 10.0 s could be read"),
+    "9 samples": (lambda recording: recording.slice(slice(0, 9)), "error", "only 9 samples"),
+    "99 samples": (lambda recording: recording.slice(slice(0, 99)), "warning", "only 99 samples"),
+    "truncated": (lambda recording: replace(recording, truncated=True), "warning", "cut off: 10.0 s could be read"),
     "one lost sample": (
-        lambda it: without(it, 1000),
+        lambda recording: drop_rows(recording, 1000),
         "warning",
         "1 gaps, about 1 samples lost; the longest is 4 ms at t = 1.998 s",
     ),
     "longer gaps": (
-        lambda it: without(it, slice(100, 110), slice(2000, 2050)),
+        lambda recording: drop_rows(recording, slice(100, 110), slice(2000, 2050)),
         "warning",
         "2 gaps, about 60 samples lost; the longest is 102 ms at t = 3.998 s",
     ),
-    "gap of an irregular clock": (with_irregular_clock, "warning", "1 gaps"),
-    "no torque": (lambda it: changed(it, "torque", ALL, ALL, np.nan), "error", "no torque was recorded for any joint"),
-    "no torque of one joint": (lambda it: changed(it, "torque", ALL, 1, np.nan), "error", "run, joint 'joint_2'"),
+    "gap of an irregular clock": (use_irregular_clock, "warning", "1 gaps"),
+    "no torque": (
+        lambda recording: change_samples(recording, "torque", ALL, ALL, np.nan),
+        "error",
+        "no torque was recorded for any joint",
+    ),
+    "no torque of one joint": (
+        lambda recording: change_samples(recording, "torque", ALL, 1, np.nan),
+        "error",
+        "run, joint 'joint_2'",
+    ),
     "some torques missing": (
-        lambda it: changed(it, "torque", slice(250, 300), 2, np.nan),
+        lambda recording: change_samples(recording, "torque", slice(250, 300), 2, np.nan),
         "warning",
         "joint 'joint_3': its torque is NaN in 50 of 5000 samples, first at sample 250, t = 0.500 s",
     ),
-    "torque of zeros": (lambda it: changed(it, "torque", ALL, 0, 0.0), "warning", "'joint_1': its torque is 0 in all"),
-    "constant torque": (lambda it: changed(it, "torque", ALL, 0, 3.25), "warning", "'joint_1': its torque is 3.25 in"),
-    "velocity of zeros": (lambda it: changed(it, "velocity", ALL, 2, 0.0), "warning", "'joint_3': it moved, but its"),
+    "torque of zeros": (
+        lambda recording: change_samples(recording, "torque", ALL, 0, 0.0),
+        "warning",
+        "'joint_1': its torque is 0 in all",
+    ),
+    "constant torque": (
+        lambda recording: change_samples(recording, "torque", ALL, 0, 3.25),
+        "warning",
+        "'joint_1': its torque is 3.25 in",
+    ),
+    "velocity of zeros": (
+        lambda recording: change_samples(recording, "velocity", ALL, 2, 0.0),
+        "warning",
+        "'joint_3': it moved, but its",
+    ),
     "stuck encoder": (
-        lambda it: changed(it, "position", ALL, 2, 0.7),
+        lambda recording: change_samples(recording, "position", ALL, 2, 0.7),
         "error",
         "'joint_3': its position is 0.7 in all",
     ),
     "cut off above": (
-        lambda it: clipped(it, 2, -np.inf, 2.0, 3.5),
+        lambda recording: clip_torque(recording, 2, -np.inf, 2.0, 3.5),
         "warning",
         "'joint_3': its torque is cut off at 2:",
     ),
-    "cut off below": (lambda it: clipped(it, 1, -12.0, np.inf), "warning", "'joint_2': its torque is cut off at -12:"),
+    "cut off below": (
+        lambda recording: clip_torque(recording, 1, -12.0, np.inf),
+        "warning",
+        "'joint_2': its torque is cut off at -12:",
+    ),
 }
 
 
-@pytest.mark.parametrize(("fault", "severity", "said"), FAULTS.values(), ids=FAULTS)
-def test_each_fault_has_one_finding(clean, robot, fault, severity, said):
-    (finding,) = check(fault(clean), robot if "torque" in said and "cut off" not in said else None)
+@pytest.mark.parametrize(("fault", "severity", "message"), FAULTS.values(), ids=FAULTS)
+def test_each_fault_has_one_finding(clean, robot, fault, severity, message):
+    (finding,) = check(fault(clean), robot if "torque" in message and "cut off" not in message else None)
     assert finding.severity == severity
-    assert said in str(finding)
+    assert message in str(finding)
     assert finding.fix
 
 
-def test_positions_in_degrees(clean, robot):
+def test_reports_positions_in_degrees(clean, robot):
     findings = check(replace(clean, position=np.rad2deg(clean.position), velocity=np.rad2deg(clean.velocity)), robot)
     assert sum("but its limits are -2.5 to 2.5; positions must be in rad" in str(finding) for finding in findings) == 3
 
 
-def test_every_kind_is_documented():
+def test_documents_all_kinds_of_findings():
     """Kinds are the constants of type Final in the modules of the checks."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text(encoding="utf-8")
     sources = [path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py")]
@@ -170,14 +206,14 @@ def check_round_numbers(recording, settings):
 '''
 
 
-def test_a_new_check_is_one_file(tmp_path, monkeypatch):
+def test_finds_new_checks_by_their_file(tmp_path, monkeypatch):
     (tmp_path / "toy_check.py").write_text(TOY_CHECK, encoding="utf-8")
     monkeypatch.setattr(dynid_ros.checks, "__path__", [*dynid_ros.checks.__path__, str(tmp_path)])
     monkeypatch.setattr(finding, "RECORDING_CHECKS", registered := list(finding.RECORDING_CHECKS))
     monkeypatch.setattr(all_checks, "RECORDING_CHECKS", registered)
     time = np.arange(5) / 10
     position = np.zeros((5, 3))
-    five = Recording(planar_arm.JOINTS, time, position, position, position + 1.0, source="run")
-    assert [found.kind for found in check(five)] == ["too short", "toy"]
-    assert [found.kind for found in check(five.slice(slice(0, 4)))] == ["too short"]
+    recording = Recording(planar_arm.JOINTS, time, position, position, position + 1.0, source="run")
+    assert [result.kind for result in check(recording)] == ["too short", "toy"]
+    assert [result.kind for result in check(recording.slice(slice(0, 4)))] == ["too short"]
     del sys.modules["dynid_ros.checks.toy_check"]

@@ -1,16 +1,18 @@
-"""A modified Denavit-Hartenberg table that is given as a standard one."""
+"""Test that a modified Denavit-Hartenberg table used as a standard one is reported."""
 
 import numpy as np
 
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
 
-GRAVITY = (0.0, 0.0, -9.81)
-UPPER, FORE = ([4.0, -1.0, 0, 0, 0.05, 0, 0, 0.4, 0, 0.4], [2.0, -0.4, 0, 0.1, 0.02, 0, 0, 0.15, 0, 0.15])
-BODIES = [5.0, 0, 0, 0, 0.1, 0, 0, 0.1, 0, 0.1, *UPPER, *FORE]
+GRAVITY_M_S2 = (0.0, 0.0, -9.81)
+UPPER_ARM = [4.0, -1.0, 0, 0, 0.05, 0, 0, 0.4, 0, 0.4]
+FOREARM = [2.0, -0.4, 0, 0.1, 0.02, 0, 0, 0.15, 0, 0.15]
+BODIES = [5.0, 0, 0, 0, 0.1, 0, 0, 0.1, 0, 0.1, *UPPER_ARM, *FOREARM]
 
 
-def rows(lengths, alphas):
+def create_table(lengths, alphas):
+    """Return a table of three revolute joints."""
     offsets = (0.3, 0.0, 0.0)
     return [
         {"a": a, "alpha": alpha, "d": d, "theta": 0.0, "type": "revolute"}
@@ -18,9 +20,9 @@ def rows(lengths, alphas):
     ]
 
 
-def test_the_other_convention_is_named():
-    """Columns a and alpha are a row lower in a modified table."""
-    right = RobotModel.from_dh(rows((0.0, 0.5, 0.4), (np.pi / 2, 0.0, 0.0)), GRAVITY, BODIES)
+def test_reports_modified_tables_used_as_standard_ones():
+    """Columns a and alpha are shifted down by a row in a modified table."""
+    right = RobotModel.from_dh(create_table((0.0, 0.5, 0.4), (np.pi / 2, 0.0, 0.0)), GRAVITY_M_S2, BODIES)
     time = np.arange(0, 20, 0.01)
     rates = np.array([[0.7, 0.9, 1.3], [1.9, 2.3, 2.9]])
     phases = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
@@ -30,7 +32,7 @@ def test_the_other_convention_is_named():
     torque = right.inverse_dynamics(q, qd, np.gradient(qd, time, axis=0)) + 0.5 * np.tanh(qd / 0.02) + noise
     recording = Recording(right.joint_names, time, q, qd, torque)
     assert check(recording, right, motion=True) == []
-    modified = RobotModel.from_dh(rows((0.0, 0.0, 0.5), (0.0, np.pi / 2, 0.0)), GRAVITY)
+    modified = RobotModel.from_dh(create_table((0.0, 0.0, 0.5), (0.0, np.pi / 2, 0.0)), GRAVITY_M_S2)
     (finding,) = check(recording, modified)
     assert finding.kind == "swapped joints"
     assert "modified (Craig) DH table" in finding.fix

@@ -1,4 +1,4 @@
-"""Encoders whose zero is not that of the URDF, where the motion shows it and where it does not."""
+"""Test detection of encoder zeros that differ from the URDF."""
 
 from dataclasses import replace
 
@@ -15,31 +15,32 @@ def sound():
     return sound_case(np.random.default_rng([99, 0]), "develop", "stops", "kinova", "coulomb")
 
 
-def shifted(case, joint, degrees):
+def shift_encoder(case, joint, degrees):
+    """Return the recording with an offset of one joint's position."""
     position = case.recording.position.copy()
     position[:, joint] += np.radians(degrees)
     return replace(case.recording, position=position)
 
 
-def test_zeros_of_a_sound_recording(sound):
-    """Shifted origins write no code of their arms."""
+def test_accepts_the_zeros_of_a_sound_recording(sound):
+    """Shifted origins generate no code."""
     undecided = []
     inverse_dynamics_function.cache_clear()
     assert check(sound.recording, sound.robot, True, undecided) == []
     assert inverse_dynamics_function.cache_info().misses < sound.robot.n_joints
     (line,) = (line for line in undecided if "encoder zero" in line)
-    assert f"{sound.robot.joint_names[0]} (never shows)" in line  # it turns about gravity
+    assert f"{sound.robot.joint_names[0]} (never shows)" in line  # its axis is vertical
 
 
-def test_an_offset_is_named_with_its_size(sound):
-    (finding,) = check(shifted(sound, 3, -12.0), sound.robot, motion=True)
+def test_reports_joint_and_size_of_an_offset(sound):
+    (finding,) = check(shift_encoder(sound, 3, -12.0), sound.robot, motion=True)
     assert (finding.kind, finding.severity) == ("encoder zero", "warning")
     assert finding.where.endswith(f"joint '{sound.robot.joint_names[3]}'")
     assert float(finding.message.split("zero is ")[1].split(" ")[0]) == pytest.approx(-12.0, abs=1.0)
 
 
 def test_joints_with_parallel_axes_share_an_offset(sound):
-    """The link in between absorbs it, so either encoder may be off."""
-    (finding,) = check(shifted(sound, 2, 5.0), sound.robot, motion=True)
+    """The parameters of the link in between absorb the offset, so either encoder may be wrong."""
+    (finding,) = check(shift_encoder(sound, 2, 5.0), sound.robot, motion=True)
     assert all(f"'{sound.robot.joint_names[j]}'" in finding.where for j in (1, 2))
     assert "by +5.0 ± " in finding.message

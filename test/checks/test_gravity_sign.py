@@ -1,4 +1,4 @@
-"""Signs are those of gravity, whatever looks like friction; upright axes have no more than inertia and friction."""
+"""Test that gravity determines the signs of torques; inertia and friction do where gravity does not act."""
 
 from dataclasses import replace
 
@@ -16,86 +16,94 @@ from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import check
 
-SAMPLED = [{"early": pushing_servo.PERIOD_S, "speed": 2.0}, {"push": 0.05}, {"push": 0.2, "coulomb": 0.03}]
+SAMPLING_ERRORS = [{"early": pushing_servo.PERIOD_S, "speed": 2.0}, {"push": 0.05}, {"push": 0.2, "coulomb": 0.03}]
 
 
-def judged(it, robot):
-    return GravitySigns(TorqueProblem(TorqueModel(robot), motion_samples([it]).thinned(800)))
+def judge_signs(recording, robot):
+    """Return the judgement of the signs by gravity."""
+    return GravitySigns(TorqueProblem(TorqueModel(robot), motion_samples([recording]).thinned(800)))
 
 
-def turned(it, *joints):
-    return replace(it, torque=it.torque * np.where(np.isin(np.arange(6), joints), -1.0, 1.0))
+def reverse_torques(recording, *joints):
+    """Return the recording with reversed torques of some joints."""
+    return replace(recording, torque=recording.torque * np.where(np.isin(np.arange(6), joints), -1.0, 1.0))
 
 
-def test_effort_that_pushes_along_the_velocity_has_no_wrong_sign():
-    it = pushing_servo.simulate_recording(**SAMPLED[2])
+def test_effort_along_the_velocity_has_no_wrong_sign():
+    recording = pushing_servo.simulate_recording(**SAMPLING_ERRORS[2])
     undecided = []
-    assert check(it, pushing_servo.robot(), motion=True, undecided=undecided) == []
+    assert check(recording, pushing_servo.robot(), motion=True, undecided=undecided) == []
     assert PUSHING in undecided
 
 
 @pytest.mark.parametrize(
-    "sampled", [SAMPLED[0], *(pytest.param(each, marks=pytest.mark.slow) for each in SAMPLED[1:])], ids=str
+    "sampled",
+    [SAMPLING_ERRORS[0], *(pytest.param(errors, marks=pytest.mark.slow) for errors in SAMPLING_ERRORS[1:])],
+    ids=str,
 )
-def test_torques_against_gravity_have_the_wrong_sign_whatever_they_push(sampled):
-    robot, it = pushing_servo.robot(), pushing_servo.simulate_recording(**sampled)
-    (finding,) = check(replace(it, torque=-it.torque), robot)
+def test_torques_against_gravity_have_the_wrong_sign(sampled):
+    robot = pushing_servo.robot()
+    recording = pushing_servo.simulate_recording(**sampled)
+    (finding,) = check(replace(recording, torque=-recording.torque), robot)
     assert finding.kind == "wrong sign"
     assert finding.message.startswith("effort has the opposite sign of the gravity torque")
-    (finding,) = check(turned(it, 1), robot)
+    (finding,) = check(reverse_torques(recording, 1), robot)
     assert finding.where == f"servo, joint '{robot.joint_names[1]}'"
     assert finding.message == "its torque has the wrong sign"
 
 
-def test_signs_are_those_of_gravity_where_it_shows():
-    robot, it = pushing_servo.robot(), pushing_servo.simulate_recording(push=0.2)
-    signs = judged(it, robot)
-    assert signs.as_recorded.tolist() == [0, 1, 1, 0, 0, 0]  # the first axis is upright, a wrist is light
-    same, other = np.ones(6), np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
-    assert signs.oppose(other, same)
-    assert signs.oppose(-same, same)
-    assert not signs.oppose(same, same)
-    assert not signs.oppose(np.array([-1.0, 1.0, 1.0, -1.0, -1.0, -1.0]), same)
+def test_gravity_determines_signs_of_loaded_joints():
+    robot = pushing_servo.robot()
+    recording = pushing_servo.simulate_recording(push=0.2)
+    signs = judge_signs(recording, robot)
+    assert signs.as_recorded.tolist() == [0, 1, 1, 0, 0, 0]  # the first axis is vertical, the wrist is light
+    recorded = np.ones(6)
+    reversed_second = np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
+    assert signs.oppose(reversed_second, recorded)
+    assert signs.oppose(-recorded, recorded)
+    assert not signs.oppose(recorded, recorded)
+    assert not signs.oppose(np.array([-1.0, 1.0, 1.0, -1.0, -1.0, -1.0]), recorded)
     assert signs.friction_pushes()
-    reversed_signs = judged(turned(it, 1), robot)
+    reversed_signs = judge_signs(reverse_torques(recording, 1), robot)
     assert reversed_signs.as_recorded.tolist() == [0, -1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("joints", [(), (0,), (1,), (0, 1)])
-def test_friction_that_brakes_but_for_wrong_signs_does_not_push(joints):
-    signs = judged(turned(pushing_servo.simulate_recording(push=-0.1, coulomb=0.03), *joints), pushing_servo.robot())
+def test_braking_friction_with_wrong_signs_does_not_push(joints):
+    signs = judge_signs(
+        reverse_torques(pushing_servo.simulate_recording(push=-0.1, coulomb=0.03), *joints), pushing_servo.robot()
+    )
     assert not signs.friction_pushes()
 
 
-def test_an_upright_axis_is_judged_by_inertia_and_friction_and_says_so():
-    robot, it = pushing_servo.robot(), pushing_servo.simulate_recording(push=-0.1, coulomb=0.03)
-    (finding,) = check(turned(it, 0), robot)
+def test_inertia_and_friction_determine_signs_of_vertical_axes():
+    robot = pushing_servo.robot()
+    recording = pushing_servo.simulate_recording(push=-0.1, coulomb=0.03)
+    (finding,) = check(reverse_torques(recording, 0), robot)
     assert finding.where == f"servo, joint '{robot.joint_names[0]}'"
     assert (finding.severity, finding.kind) == ("error", "wrong sign")
-    assert "its torque has the wrong sign (judged by inertia and friction: gravity hardly shows in it)" in str(finding)
+    assert "judged by inertia and friction" in str(finding)
 
 
 @pytest.mark.slow
-def test_without_gravity_all_signs_are_judged_by_inertia_and_friction():
+def test_inertia_and_friction_determine_signs_without_masses():
     chain = pushing_servo.robot().chain
     massless = RobotModel(chain, np.zeros_like(pushing_servo.robot().parameters))
-    it = pushing_servo.simulate_recording(push=-0.1, coulomb=0.03)
-    assert judged(it, massless).as_recorded.tolist() == [0] * 6
-    assert check_model([it], massless) == []
-    (finding,) = check_model([replace(it, torque=-it.torque)], massless)
-    assert finding.message == (
-        "all torques have the wrong sign (judged by inertia and friction: gravity hardly shows in them)"
-    )
+    recording = pushing_servo.simulate_recording(push=-0.1, coulomb=0.03)
+    assert judge_signs(recording, massless).as_recorded.tolist() == [0] * 6
+    assert check_model([recording], massless) == []
+    (finding,) = check_model([replace(recording, torque=-recording.torque)], massless)
+    assert finding.message.startswith("all torques have the wrong sign (judged by inertia and friction")
 
 
 @pytest.mark.parametrize(
-    "how", ["lost", *(pytest.param(how, marks=pytest.mark.slow) for how in ("repeated", "paused"))]
+    "stall", ["lost", *(pytest.param(stall, marks=pytest.mark.slow) for stall in ("repeated", "paused"))]
 )
 @pytest.mark.parametrize(
     "effort", [{"push": 0.1}, pytest.param({"push": -0.1, "coulomb": 0.03}, marks=pytest.mark.slow)], ids=str
 )
-def test_stalls_of_the_machine_are_no_low_pass(how, effort):
-    it = pushing_servo.add_stalls(pushing_servo.simulate_recording(speed=0.5, **effort), how)
-    kinds = {finding.kind for finding in check(it, pushing_servo.robot(), motion=True)}
+def test_stalls_are_not_mistaken_for_a_low_pass(stall, effort):
+    recording = pushing_servo.add_stalls(pushing_servo.simulate_recording(speed=0.5, **effort), stall)
+    kinds = {finding.kind for finding in check(recording, pushing_servo.robot(), motion=True)}
     assert LOW_PASSED not in kinds
-    assert kinds <= {"position step"} if how == "repeated" else kinds == {"gaps"}
+    assert kinds <= {"position step"} if stall == "repeated" else kinds == {"gaps"}

@@ -1,3 +1,5 @@
+"""Test checks of impossible values: limits, units, encoder wraps, glitches and huge torques."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -25,34 +27,36 @@ def clean():
     return Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), 20 * np.cos(q), source="run")
 
 
-def found(recording, robot):
-    return [
-        (finding.severity, finding.kind, finding.where) for finding in check_values(recording, CheckSettings(robot))
-    ]
+def list_findings(recording, robot):
+    """Return severity, kind and place of each finding."""
+    findings = check_values(recording, CheckSettings(robot))
+    return [(finding.severity, finding.kind, finding.where) for finding in findings]
 
 
-def test_sound_values_pass(clean, robot):
-    assert found(clean, robot) == []
-    assert found(replace(clean, torque=np.full((N, 3), np.nan)), robot) == []
+def test_accepts_sound_values(clean, robot):
+    assert list_findings(clean, robot) == []
+    assert list_findings(replace(clean, torque=np.full((N, 3), np.nan)), robot) == []
 
 
 @pytest.mark.parametrize(
     ("factor", "severity", "kind"), [(3.0, "warning", "beyond limits"), (57.3, "error", "absurd value")]
 )
 @pytest.mark.parametrize("side", [np.maximum, np.minimum])
-def test_positions_beyond_the_limits_on_either_side(clean, robot, factor, severity, kind, side):
+def test_reports_positions_beyond_either_limit(clean, robot, factor, severity, kind, side):
     position = side(factor * clean.position, 0.0)
-    assert [finding[:2] for finding in found(replace(clean, position=position), robot)] == [(severity, kind)] * 3
+    assert [finding[:2] for finding in list_findings(replace(clean, position=position), robot)] == [
+        (severity, kind)
+    ] * 3
 
 
-def test_a_joint_whose_urdf_gives_no_range_is_beyond_nothing(clean, robot):
-    """Revolute, with limits of 0 to 0, as where continuous was meant."""
+def test_accepts_positions_of_joints_with_an_empty_range(clean, robot):
+    """The joint is revolute with limits of 0 and 0, as in URDF files whose author meant continuous."""
     limits = replace(robot.limits, lower=np.array([-2.5, 0.0, -2.5]), upper=np.array([2.5, 0.0, 2.5]))
-    endless = RobotModel(replace(robot.chain, limits=limits), robot.parameters, robot.gravity)
-    assert found(clean, endless) == []
+    unlimited = RobotModel(replace(robot.chain, limits=limits), robot.parameters, robot.gravity)
+    assert list_findings(clean, unlimited) == []
 
 
-def test_torques_far_above_what_a_urdf_of_placeholders_needs(clean, robot):
+def test_reports_placeholder_masses(clean, robot):
     light = RobotModel(robot.chain, 1e-5 * robot.parameters, robot.gravity)
     finding = next(check_values(clean, CheckSettings(light)))
     assert (finding.severity, finding.kind) == ("error", "absurd value")
@@ -60,15 +64,15 @@ def test_torques_far_above_what_a_urdf_of_placeholders_needs(clean, robot):
     assert "the URDF has masses in place of unknown ones" in finding.fix
 
 
-def test_positions_in_degrees_of_joints_without_limits(clean, robot):
-    endless = RobotModel(replace(robot.chain, limits=JointLimits.unlimited(3)), robot.parameters, robot.gravity)
-    assert found(replace(clean, position=20.0 * clean.position), endless) == []
-    assert found(replace(clean, position=57.3 * clean.position), endless) == [
+def test_reports_positions_in_degrees_without_limits(clean, robot):
+    unlimited = RobotModel(replace(robot.chain, limits=JointLimits.unlimited(3)), robot.parameters, robot.gravity)
+    assert list_findings(replace(clean, position=20.0 * clean.position), unlimited) == []
+    assert list_findings(replace(clean, position=57.3 * clean.position), unlimited) == [
         ("error", "absurd value", f"run, joint '{joint}'") for joint in planar_arm.JOINTS
     ]
 
 
-def test_a_wrapping_encoder(clean, robot):
+def test_reports_wrapping_encoders(clean, robot):
     position = clean.position.copy()
     position[500:, 1] -= 2 * np.pi
     (finding,) = check_values(replace(clean, position=position), CheckSettings(robot))
@@ -78,27 +82,27 @@ def test_a_wrapping_encoder(clean, robot):
 
 
 @pytest.mark.parametrize("height", [0.5, -3.0, 100.0])
-def test_a_glitch_of_an_encoder(clean, robot, height):
+def test_reports_glitches_of_an_encoder(clean, robot, height):
     position = clean.position.copy()
     position[300:302, 0] += height
-    assert ("error", "absurd value", "run, joint 'joint_1'") in found(replace(clean, position=position), robot)
+    assert ("error", "absurd value", "run, joint 'joint_1'") in list_findings(replace(clean, position=position), robot)
 
 
-def test_another_pose_after_a_pause_is_no_glitch(clean, robot):
+def test_another_pose_after_a_pause_is_not_a_glitch(clean, robot):
     time = np.where(np.arange(N) < 500, clean.time, clean.time + 60)
     position = np.where(np.arange(N)[:, None] < 500, clean.position, 0.3)
-    assert found(replace(clean, time=time, position=position), robot) == []
+    assert list_findings(replace(clean, time=time, position=position), robot) == []
 
 
 @pytest.mark.parametrize(("step", "size"), [(1.0, 0.5), (1e-3, 0.08)])
-def test_to_and_fro_is_no_glitch_if_it_is_slow_or_small(clean, robot, step, size):
+def test_slow_or_small_oscillations_are_not_glitches(clean, robot, step, size):
     position = clean.position.copy()
     position[:, 0] = size * (np.arange(N) % 2)
-    assert found(replace(clean, time=step * np.arange(N), position=position), robot) == []
+    assert list_findings(replace(clean, time=step * np.arange(N), position=position), robot) == []
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_wild_torques(clean, robot, sign):
+def test_reports_huge_torques(clean, robot, sign):
     torque = clean.torque.copy()
     torque[700, 2] = sign * 1e6
     (finding,) = check_values(replace(clean, torque=torque), CheckSettings(robot))
@@ -106,6 +110,6 @@ def test_wild_torques(clean, robot, sign):
     assert f"its torque is {sign * 1e6:.4g} at t = 7.000 s" in finding.message
 
 
-def test_an_arm_without_masses_has_no_scale(clean, robot):
+def test_does_not_judge_torques_of_arms_without_masses(clean, robot):
     massless = RobotModel(robot.chain, np.zeros(30))
-    assert found(replace(clean, torque=1e6 * clean.torque), massless) == []
+    assert list_findings(replace(clean, torque=1e6 * clean.torque), massless) == []

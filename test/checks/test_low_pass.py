@@ -1,4 +1,4 @@
-"""Friction that builds up after a reversal, as the checks of torques have it."""
+"""Test detection of low-passed signals, and friction that builds up after a reversal."""
 
 from types import SimpleNamespace
 
@@ -23,58 +23,63 @@ from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
 
 
-@pytest.mark.parametrize(("cutoff", "told"), [(2.5, True), (None, False)])
-def test_positions_and_torques_without_noise_above_the_motion_are_told(cutoff, told):
-    rng, time = np.random.default_rng(0), np.arange(6000) / 100.0
-    motion = np.sin(np.outer(time, [3.0, 4.0, 5.0]))
-    position, torque = motion + 1e-5 * rng.normal(size=motion.shape), motion + 0.1 * rng.normal(size=motion.shape)
+@pytest.mark.parametrize(("cutoff", "reported"), [(2.5, True), (None, False)])
+def test_reports_signals_without_noise_above_the_motion(cutoff, reported):
+    rng = np.random.default_rng(0)
+    motion = np.sin(np.outer(np.arange(6000) / 100.0, [3.0, 4.0, 5.0]))
+    position = motion + 1e-5 * rng.normal(size=motion.shape)
+    torque = motion + 0.1 * rng.normal(size=motion.shape)
     if cutoff:
         position, torque = (LowPass(cutoff, 100.0).filter(values) for values in (position, torque))
+    time = np.arange(6000) / 100.0
     recording = Recording(planar_arm.JOINTS, time, position, np.full_like(motion, np.nan), torque, source="run")
     samples = motion_samples([recording])
     assert 0.7 < samples.bandwidth < 2.5
     findings = list(check_contents(samples, "run"))
-    assert [finding.kind for finding in findings] == [LOW_PASSED] * told
+    assert [finding.kind for finding in findings] == ([LOW_PASSED] if reported else [])
 
 
-RATE, CUTOFF = 200.0, 8.0
+RATE_HZ = 200.0
+CUTOFF_HZ = 8.0
 ROWS = slice(100, 700, 3)
 
 
-def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
-    """To and fro at 0.1 rad/s: towards one in the direction of motion by exp(-way / distance), from where it was."""
-    time = np.arange(801) / RATE
-    way = 0.1 * np.where(time <= 2.0, time, time - 2.0)
-    position = np.where(time <= 2.0, way, 0.2 - way)[:, None]
-    still, velocity = np.zeros_like(position), np.full_like(position, 0.1)
+def test_presliding_friction_matches_dahl_and_is_low_passed():
+    """After each reversal at 0.1 rad/s the friction approaches one by exp(-displacement / distance)."""
+    time = np.arange(801) / RATE_HZ
+    displacement = 0.1 * np.where(time <= 2.0, time, time - 2.0)
+    position = np.where(time <= 2.0, displacement, 0.2 - displacement)[:, None]
+    still = np.zeros_like(position)
+    velocity = np.full_like(position, 0.1)
     stretch = Stretch(0, time, position, velocity, still, still, still, ROWS)
     uniform = SimpleNamespace(segments=[SimpleNamespace(values=np.hstack([position, position]))])
-    samples = MotionSamples({0: uniform}, [stretch], CUTOFF / TORQUE_CUTOFF_RATIO)
+    samples = MotionSamples({0: uniform}, [stretch], CUTOFF_HZ / TORQUE_CUTOFF_RATIO)
     velocity = velocity[ROWS]
     nothing = np.zeros((len(velocity), 1, 0))
-    found = with_presliding(TorqueTerms(nothing, nothing, velocity, velocity, np.zeros(1)), samples)
+    terms = with_presliding(TorqueTerms(nothing, nothing, velocity, velocity, np.zeros(1)), samples)
     for k, distance in enumerate(PRESLIDING_DISTANCES):
-        forgotten = np.exp(-way / distance)
-        friction = np.where(time <= 2.0, 1.0 - forgotten, 2.0 * forgotten - 1.0)
-        expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
-        np.testing.assert_allclose(found.drive[:, :, k], expected, atol=0.02)
-    np.testing.assert_allclose(found.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
+        remaining = np.exp(-displacement / distance)
+        friction = np.where(time <= 2.0, 1.0 - remaining, 2.0 * remaining - 1.0)
+        expected = LowPass(CUTOFF_HZ, RATE_HZ).filter(friction[:, None])[ROWS]
+        np.testing.assert_allclose(terms.drive[:, :, k], expected, atol=0.02)
+    np.testing.assert_allclose(terms.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    ("rms", "shown"), [([0.1], True), ([1.0], False), ([0.1, 0.1], True), ([0.1, 1.0], False), ([0.1, np.nan], False)]
+    ("rms", "reported"),
+    [([0.1], True), ([1.0], False), ([0.1, 0.1], True), ([0.1, 1.0], False), ([0.1, np.nan], False)],
 )
-def test_a_change_of_the_torques_shows_in_two_joints_or_the_only_one(rms, shown):
+def test_torque_changes_must_show_in_two_joints_or_the_only_one(rms, reported):
     n = len(rms)
     fit = TorqueFit(np.array(rms), np.zeros(n), np.zeros(0), np.zeros(n), np.zeros((n, 0)))
     moving = np.tile(np.isfinite(rms), (50, 1))
-    assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is shown
+    assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is reported
 
 
 @pytest.mark.parametrize("rate", [25.0, 33.0, 50.0])
-def test_half_of_a_low_rate_is_no_low_pass(rate):
-    """Slow motion whose band ends just below half the rate, with noise up to there."""
+def test_half_of_a_low_rate_is_not_a_low_pass(rate):
+    """The band of the slow motion ends just below half the rate; noise extends to half the rate."""
     rng = np.random.default_rng(0)
     time = np.arange(0.0, 60.0, 1 / rate)
     q = np.sin(np.outer(time, [1.0, 1.7, 2.9]))

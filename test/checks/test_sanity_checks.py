@@ -1,4 +1,4 @@
-"""A small version of benchmarks/sanity_gate.py: sound recordings pass, faults are named."""
+"""Run a small version of benchmarks/sanity_gate.py: sound recordings pass and faults are reported."""
 
 import numpy as np
 import pytest
@@ -11,26 +11,27 @@ from recording_faults import FAULTS
 from dynid_ros.recording import check
 
 ARMS = ("planar",) * 7 + ("demo",)
-CLEAN, EACH = 40, 2
-GEOMETRY = (
+N_CLEAN_SEEDS = 40
+N_FAULT_SEEDS = 2
+GEOMETRY_FAULTS = (
     *("a position's ratio", "a link's origin", "base tilted by 5°"),
     *("an encoder's zero", "percent of rated", "lag of 20 ms"),
 )
-"""They matter in few motions of these arms, or in none; quick tests of them are in modules of their own."""
-MODEL = (
+"""Faults that matter in few motions of these arms; separate modules test them quickly."""
+MODEL_FAULTS = (
     *("all torques' signs", "a torque's sign", "a position's sign", "torques swapped", "positions swapped"),
     *("gravity direction", "time lag", "torque low-passed", "all low-passed", "friction drifts"),
 )
-"""Quick tests of them are in test_model_faults.py."""
+"""Faults that test_model_faults.py tests quickly."""
 
 
-def sample(count, quick):
-    """Seeds: a few show that it works, all how often."""
+def list_seeds(count, quick):
+    """Return seeds as parameters; all are slow except the first `quick` ones."""
     return [pytest.param(seed, marks=[pytest.mark.slow] if seed >= quick else []) for seed in range(count)]
 
 
-@pytest.mark.parametrize("seed", sample(CLEAN, quick=len(ARMS)))
-def test_sound_recordings_pass(seed):
+@pytest.mark.parametrize("seed", list_seeds(N_CLEAN_SEEDS, quick=len(ARMS)))
+def test_sound_recordings_have_no_findings(seed):
     case = clean_case(np.random.default_rng(seed), ARMS[seed % len(ARMS)])
     assert check(case.recording, case.robot, motion=True) == []
 
@@ -38,17 +39,17 @@ def test_sound_recordings_pass(seed):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in MODEL))
+        pytest.param(name, marks=[pytest.mark.slow] if name in MODEL_FAULTS else [])
         for name in FAULTS
-        if name not in (*GEOMETRY, "other robot")
+        if name not in (*GEOMETRY_FAULTS, "other robot")
     ],
 )
-@pytest.mark.parametrize("seed", sample(EACH, quick=1))
-def test_faults_are_named(name, seed):
+@pytest.mark.parametrize("seed", list_seeds(N_FAULT_SEEDS, quick=1))
+def test_reports_faults(name, seed):
     rng = np.random.default_rng([seed, list(FAULTS).index(name)])
     arm = ARMS[int(rng.integers(len(ARMS)))]
     case = None
-    while case is None:  # until the fault matters
+    while case is None:  # the fault has no effect in some motions
         case = FAULTS[name].put(clean_case(rng, arm), rng)
     findings = check(case.recording, case.robot, motion=True)
     assert FAULTS[name].found(findings), [str(finding) for finding in findings]
@@ -58,14 +59,16 @@ def test_faults_are_named(name, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["develop", "held out"])
 @pytest.mark.parametrize("seed", range(10))
-def test_other_motions_and_friction_pass(split, seed):
+def test_other_motions_and_friction_have_no_findings(split, seed):
     case = sound_case(np.random.default_rng([seed, 7]), split)
     assert check(case.recording, case.robot, motion=True) == [], case.recording.source
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, kind in FAULTS.items() if len(kind.motions) > 1 or name in GEOMETRY])
-def test_faults_are_named_on_arms_that_no_threshold_was_chosen_on(name):
+@pytest.mark.parametrize(
+    "name", [name for name, kind in FAULTS.items() if len(kind.motions) > 1 or name in GEOMETRY_FAULTS]
+)
+def test_reports_faults_of_held_out_arms(name):
     rng = np.random.default_rng([3, list(FAULTS).index(name)])
     case = None
     while case is None:

@@ -1,4 +1,4 @@
-"""Torques of one joint, or of all, in another unit."""
+"""Test detection of torques in another unit, of one joint or all joints."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,59 +20,61 @@ def sound():
     return sound_case(np.random.default_rng([7, 4]), "develop", "fourier", "ur3", "coulomb")
 
 
-def findings_with(case, torque):
+def find_faults(case, torque):
+    """Return the findings with other torques."""
     return check(replace(case.recording, torque=torque), case.robot, motion=True)
 
 
-def scaled(case, joint, factor):
+def scale_torque(case, joint, factor):
+    """Return the torques with one joint scaled."""
     torque = case.recording.torque.copy()
     torque[:, joint] *= factor
     return torque
 
 
-def test_a_sound_recording_has_no_unit_to_report(sound):
+def test_sound_torques_have_no_findings(sound):
     assert check(sound.recording, sound.robot, motion=True) == []
 
 
 @pytest.mark.parametrize(("joint", "factor"), [(0, 0.1), (2, 4.0), (0, 1033.0)])
-def test_one_joint_in_another_unit_is_named(sound, joint, factor):
-    (finding,) = findings_with(sound, scaled(sound, joint, factor))
+def test_reports_the_joint_of_another_unit(sound, joint, factor):
+    (finding,) = find_faults(sound, scale_torque(sound, joint, factor))
     assert finding.kind == "motor current"
     assert f"joint '{sound.robot.joint_names[joint]}'" in finding.where
 
 
-def test_percent_of_the_rated_torque_in_all_joints(sound):
-    findings = findings_with(sound, sound.recording.torque * 100.0 / sound.robot.limits.effort)
+def test_reports_percent_of_the_rated_torque(sound):
+    findings = find_faults(sound, sound.recording.torque * 100.0 / sound.robot.limits.effort)
     assert [finding.kind for finding in findings] == ["motor current"]
     assert "percent of the rated torque" in findings[0].message
 
 
-def test_a_torque_far_beyond_its_effort_limit_in_a_joint_of_friction_alone(sound):
-    """The last joint's torque is its own friction: no other joint shows its unit."""
-    (finding,) = findings_with(sound, scaled(sound, 5, 1033.0))
+def test_reports_huge_torques_of_joints_with_friction_only(sound):
+    """The torque of the last joint is its own friction, so no other joint determines its unit."""
+    (finding,) = find_faults(sound, scale_torque(sound, 5, 1033.0))
     assert finding.severity == "error"
     assert f"joint '{sound.robot.joint_names[5]}'" in finding.where
     assert "times the" in finding.message
 
 
-def test_a_torque_far_beyond_its_effort_limit(sound):
+def test_reports_torques_far_beyond_the_effort_limit(sound):
     robot = sound.robot
     limits = replace(robot.limits, effort=np.array([20.0, 30.0, 20.0, 1.0, 1.0, 1.0]))
     weaker = type(robot)(replace(robot.chain, limits=limits), robot.parameters, robot.gravity, robot.urdf)
-    (finding,) = check(replace(sound.recording, torque=scaled(sound, 5, 60.0)), weaker, motion=True)
+    (finding,) = check(replace(sound.recording, torque=scale_torque(sound, 5, 60.0)), weaker, motion=True)
     assert f"joint '{robot.joint_names[5]}'" in finding.where
     assert "effort limit of 1 N m" in finding.message
 
 
-def test_effort_limits_that_the_arm_itself_exceeds_are_placeholders(sound):
+def test_ignores_effort_limits_below_gravity(sound):
     robot = sound.robot
     limits = replace(robot.limits, effort=np.ones(robot.n_joints))
     placeholder = type(robot)(replace(robot.chain, limits=limits), robot.parameters, robot.gravity, robot.urdf)
     assert check(sound.recording, placeholder, motion=True) == []
 
 
-def test_one_effort_limit_of_revolute_and_prismatic_joints_is_a_placeholder():
-    """The URDF of a MELFA RH-6FRH says 1 for each joint, and has no masses."""
+def test_ignores_equal_limits_of_revolute_and_prismatic_joints():
+    """The URDF of a MELFA RH-6FRH has limits of 1 for each joint and no masses."""
     robot = scara()
     limits = replace(robot.limits, effort=np.ones(robot.n_joints))
     placeholder = RobotModel(replace(robot.chain, limits=limits), 0.0 * robot.parameters, robot.gravity)
@@ -89,23 +91,21 @@ def test_one_effort_limit_of_revolute_and_prismatic_joints_is_a_placeholder():
     assert "placeholder" in finding.fix
 
 
-def test_a_torque_of_noise_alone_is_no_unit():
-    """In rests the first joint, whose axis is vertical, shows noise: any factor would only give it less weight."""
+def test_noise_is_not_mistaken_for_another_unit():
+    """Only noise shows in the first, vertical joint at rest: any factor would only reduce its weight."""
     findings = check(weighed_loads.resting(), weighed_loads.experiment().robot)
-    assert not [it for it in findings if it.kind == "motor current"]
+    assert not [finding for finding in findings if finding.kind == "motor current"]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(("size", "severity"), [(120.0, None), (200.0, "warning"), (2000.0, "error")])
-def test_sizes_count_whichever_way_a_torque_acts(sign, size, severity):
-    """Of the three joints, limited to 50 N m, the second has 45 N m."""
+def test_judges_torques_of_either_sign(sign, size, severity):
+    """All three joints are limited to 50 N m; the second has 45 N m."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
-    position, still = np.tile([0.0, 0.3, 1.0], (50, 1)), np.zeros((50, 3))
+    position = np.tile([0.0, 0.3, 1.0], (50, 1))
+    still = np.zeros((50, 3))
     torque = robot.gravity_torque(position)
     torque[:, :2] = [sign * size, -sign * 45.0]
-    findings = list(
-        check_torque_sizes(
-            robot, SimpleNamespace(position=position, velocity=still, acceleration=still, torque=torque), "run"
-        )
-    )
+    samples = SimpleNamespace(position=position, velocity=still, acceleration=still, torque=torque)
+    findings = check_torque_sizes(robot, samples, "run")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])

@@ -1,3 +1,5 @@
+"""Test the settings that all designed experiments share."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +19,13 @@ LIMITS = MotionLimits.of(ROBOT, 8.0)
 WORKSPACE = Workspace(ROBOT, 0.1, 0.1)
 
 
-def test_limits_by_which_a_joint_hardly_moves_are_refused():
+def test_refuses_limits_that_almost_prevent_motion():
     for changed in ({"acceleration": np.array([8.0, 1e-9, 8.0])}, {"velocity": np.array([2.0, 1e-6, 2.0])}):
         with pytest.raises(TrajectoryError, match=r"joint 'joint_2' takes .* s for a tenth of its range"):
             Experiment(ROBOT, replace(LIMITS, **changed), WORKSPACE)
 
 
-def test_each_guard_narrows_what_a_plan_may_use():
+def test_guards_narrow_the_limits_of_a_plan():
     guards = {"position_margin": 0.2, "speed_fraction": 0.6, "travel_speed_fraction": 0.3, "torque_fraction": 0.5}
     experiment = Experiment(ROBOT, LIMITS, WORKSPACE, **guards)
     for limits, speed in ((experiment.design_limits, 0.6), (experiment.transit_limits, 0.3)):
@@ -34,7 +36,7 @@ def test_each_guard_narrows_what_a_plan_may_use():
     np.testing.assert_allclose(experiment.design_limits.torque, 0.5 * LIMITS.torque)
 
 
-def test_all_pairs_that_are_often_too_near_are_in_the_option_that_is_proposed(monkeypatch):
+def test_hint_lists_all_link_pairs_that_are_often_too_near(monkeypatch):
     monkeypatch.setattr(module, "MAX_PAIRS_IN_HINT", 1)
     robot = RobotModel.from_urdf(demo_arm_urdf())
     workspace = Workspace(robot, clearance=0.3, bodies=Bodies.of(robot))
@@ -55,6 +57,6 @@ def test_all_pairs_that_are_often_too_near_are_in_the_option_that_is_proposed(mo
         ),
     ],
 )
-def test_guards_that_make_no_sense_are_refused(setting, message):
+def test_refuses_invalid_guards(setting, message):
     with pytest.raises(TrajectoryError, match=message):
         Experiment(ROBOT, LIMITS, WORKSPACE, **setting)

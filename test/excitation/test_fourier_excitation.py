@@ -1,4 +1,4 @@
-"""Planned Fourier motion: within all limits wherever one looks, better conditioned than by chance, the same again."""
+"""Test designed Fourier motions: limits, conditioning, reproducibility, and joints with springs."""
 
 from dataclasses import replace
 from inspect import signature
@@ -26,61 +26,58 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
-# Designed motions of flexible joints: near the resonance they tell link and motor apart.
-
-
-FLEXIBLE_EXCITATION_QUICK = {"workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0, "speed_fraction": 1.0}
+QUICK_FLEXIBLE = {"workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0, "speed_fraction": 1.0}
 HARMONICS = 6
-NEAR, LOW = proposed_base_frequency(RESONANCE, HARMONICS), 0.2
+NEAR_HZ = proposed_base_frequency(RESONANCE, HARMONICS)
+LOW_HZ = 0.2
 
 
-def experiment(base_frequency, **settings):
+def create_flexible_excitation(base_frequency, **settings):
+    """Return the excitation of one flexible joint, with single settings replaced."""
     robot = flexible_link.robot()
-    limits = MotionLimits.of(robot, 15.0)
-    given = FLEXIBLE_EXCITATION_QUICK | {"harmonics": HARMONICS} | settings
-    return flexible_excitation(robot, limits, flexible_link.JOINTS, base_frequency=base_frequency, **given)
+    values = {"base_frequency": base_frequency, "harmonics": HARMONICS, **QUICK_FLEXIBLE, **settings}
+    return flexible_excitation(robot, MotionLimits.of(robot, 15.0), flexible_link.JOINTS, **values)
 
 
 @pytest.fixture(scope="module")
-def near():
-    return experiment(NEAR).plan()
+def near_plan():
+    return create_flexible_excitation(NEAR_HZ).plan()
 
 
 @pytest.mark.slow
-def test_condition_number_is_far_lower_than_by_chance_and_than_at_a_low_frequency():
+def test_design_near_resonance_has_a_low_condition_number():
     numbers = {}
-    for frequency in (NEAR, LOW):
-        sought = experiment(frequency, criterion="condition", harmonics=5)
-        numbers[frequency] = sought.plan().condition_number
-        chance = [sought._search.candidate(number).value for number in range(5)]
-        assert numbers[frequency] < min(0.2 * np.median(chance), *chance)
-    assert numbers[NEAR] < 6
-    assert numbers[LOW] > 4 * numbers[NEAR]
+    for frequency in (NEAR_HZ, LOW_HZ):
+        search = create_flexible_excitation(frequency, criterion="condition", harmonics=5)
+        numbers[frequency] = search.plan().condition_number
+        random = [search._search.candidate(number).value for number in range(5)]
+        assert numbers[frequency] < min(0.2 * np.median(random), *random)
+    assert numbers[NEAR_HZ] < 6
+    assert numbers[LOW_HZ] > 4 * numbers[NEAR_HZ]
 
 
 @pytest.mark.slow
-def test_motion_keeps_to_the_limits_of_motors_whose_links_follow(near):
+def test_flexible_motion_respects_motor_limits(near_plan):
     limits = MotionLimits.of(flexible_link.robot(), 15.0)
-    check_limits(near.trajectory, limits)
-    time = np.linspace(0.0, near.series.period, 400)
-    q, _ = flexible_link.steady_motion(near.series, time)
-    torque = flexible_link.motor_torque(near.series, time, q)
+    check_limits(near_plan.trajectory, limits)
+    time = np.linspace(0.0, near_plan.series.period, 400)
+    q, _ = flexible_link.steady_motion(near_plan.series, time)
+    torque = flexible_link.motor_torque(near_plan.series, time, q)
     assert np.abs(torque).max() < 0.8 * 300.0 * 1.03
-    # A rigid arm would need far less: that the links swing is what the design makes use of.
-    rigid = flexible_link.robot().inverse_dynamics(*near.series.at(time))
+    # A rigid arm would need far less torque: the design excites the springs.
+    rigid = flexible_link.robot().inverse_dynamics(*near_plan.series.at(time))
     assert np.abs(torque).max() > 1.3 * np.abs(rigid).max()
 
 
-def test_one_joint_moves_while_brakes_hold_the_others():
+def test_held_joints_do_not_move():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 20.0)
     joints = FlexibleJoints([4e3, 3e3, 600.0], [0.3, 0.2, 0.05], 1.0, 1.0, [8.0, 6.0, 2.0])
     held = {"joint_1": 0.5, "joint_3": -0.7}
     pose = [0.5, 0.0, -0.7]
-    frequency = proposed_base_frequency(
-        resonance(robot, joints.stiffness, joints.motor_inertia, pose, ["joint_2"]).driven, 4
-    )
-    settings = FLEXIBLE_EXCITATION_QUICK | {"starts": 0, "harmonics": 4, "base_frequency": frequency, "held": held}
+    driven = resonance(robot, joints.stiffness, joints.motor_inertia, pose, ["joint_2"]).driven
+    settings = {**QUICK_FLEXIBLE, "starts": 0, "harmonics": 4, "held": held}
+    settings["base_frequency"] = proposed_base_frequency(driven, 4)
     plan = flexible_excitation(robot, limits, joints, **settings).plan()
     for name, position in held.items():
         assert np.ptp(plan.trajectory.position[:, robot.joint_names.index(name)]) == 0.0
@@ -90,17 +87,17 @@ def test_one_joint_moves_while_brakes_hold_the_others():
         flexible_excitation(robot, limits, joints, base_frequency=1.0, held={"joint_1": 9.0})
 
 
-def test_a_spring_that_cannot_carry_the_link_is_what_the_refusal_names():
+def test_refuses_springs_too_soft_for_the_link():
     robot = flexible_link.robot()
     limits = MotionLimits.of(robot, 15.0, position_lower=0.5)
     soft = FlexibleJoints(100.0, viscous=flexible_link.VISCOUS)
-    given = FLEXIBLE_EXCITATION_QUICK | {"candidates": 1, "starts": 0, "harmonics": 2, "base_frequency": 1.0}
+    settings = {**QUICK_FLEXIBLE, "candidates": 1, "starts": 0, "harmonics": 2, "base_frequency": 1.0}
     with pytest.raises(TrajectoryError, match=r"no motion is found: the spring of joint 's2' would wind up by \d+°"):
-        flexible_excitation(robot, limits, soft, **given).plan()
+        flexible_excitation(robot, limits, soft, **settings).plan()
 
 
-def test_search_steps_back_from_what_cannot_be_foreseen():
-    problem = experiment(NEAR)._search._problem
+def test_motions_without_prediction_have_a_constant_objective():
+    problem = create_flexible_excitation(NEAR_HZ)._search._problem
     vector = np.random.default_rng(0).standard_normal(2 * HARMONICS - 1)
     value, excess = problem.evaluate(20.0 * vector, 2.0)
     assert value == UNPREDICTED_OBJECTIVE
@@ -108,58 +105,70 @@ def test_search_steps_back_from_what_cannot_be_foreseen():
     value, excess = problem.evaluate(0.1 * vector, 2.0)
     assert abs(value) < 100
     weights = np.random.default_rng(1).uniform(size=excess.shape)
-    found = problem.gradient(weights)
+    gradient = problem.gradient(weights)
 
     def lagrangian(vector):
         value, excess = problem.evaluate(vector, 2.0)
         return value + float(np.sum(weights * excess))
 
     expected = numerical_gradient(lagrangian, 0.1 * vector)
-    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(gradient, expected, atol=1e-5 * np.abs(expected).max())
 
 
-ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
-MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # links of a wrist are not held apart by `clearance`
-QUICK = {"base_frequency": 0.1, "harmonics": 3, "workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0}
-QUICK |= {"criterion": "condition", "noise": 1.0}
+ACCELERATION_LIMITS = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
+MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # `clearance` does not apply to links of a wrist
+QUICK = {
+    "base_frequency": 0.1,
+    "harmonics": 3,
+    "workers": 1,
+    "candidates": 2,
+    "starts": 1,
+    "design_time": 60.0,
+    "criterion": "condition",
+    "noise": 1.0,
+}
 
 
-def demo_arm(**settings):
+def create_demo_excitation(**settings):
+    """Return the excitation of the demo arm, with single settings replaced."""
     robot = RobotModel.from_urdf(DEMO_ARM)
-    given = {"speed_fraction": 0.8, "travel_speed_fraction": 0.6, "position_margin": MARGIN} | QUICK | settings
-    return FourierExcitation(robot, MotionLimits.of(robot, ACCELERATION), Workspace(robot, 0.1, 0.1), **given)
+    guards = {"speed_fraction": 0.8, "travel_speed_fraction": 0.6, "position_margin": MARGIN}
+    limits = MotionLimits.of(robot, ACCELERATION_LIMITS)
+    return FourierExcitation(robot, limits, Workspace(robot, 0.1, 0.1), **{**guards, **QUICK, **settings})
 
 
-def planar(**settings):
+def create_planar_excitation(**settings):
+    """Return the excitation of the planar arm, with single settings replaced."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
-    return FourierExcitation(robot, MotionLimits.of(robot, 10.0), **QUICK | settings)
+    return FourierExcitation(robot, MotionLimits.of(robot, 10.0), **{**QUICK, **settings})
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return demo_arm().plan()
+    return create_demo_excitation().plan()
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
-def test_demo_arm_keeps_to_limits_and_room_as_mujoco_sees_it(seed, plan):
-    plan = demo_arm(seed=seed, starts=0, candidates=6).plan() if seed else plan
+def test_designed_motion_respects_limits_and_workspace_in_mujoco(seed, plan):
+    plan = create_demo_excitation(seed=seed, starts=0, candidates=6).plan() if seed else plan
     motion = plan.trajectory
     position, velocity, acceleration = motion.at(np.arange(0.0, motion.duration, 0.01))
     assert np.all(np.abs(velocity) <= 0.8 * DEMO_SPEEDS)
-    assert np.all(np.abs(acceleration) <= 0.8 * ACCELERATION)
+    assert np.all(np.abs(acceleration) <= 0.8 * ACCELERATION_LIMITS)
     check_demo_arm(position, margin=MARGIN, floor=0.1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_any_arm_keeps_to_its_limits_even_when_it_uses_them_up(seed):
+def test_random_arms_respect_and_use_their_limits(seed):
     rng = np.random.default_rng(seed)
     text = random_urdf(rng, 3)
     robot = RobotModel.from_urdf(text, tip=TIP)
-    most, jerk = rng.uniform(0.5, 20.0, 3), rng.uniform(20.0, 200.0, 3)
-    holds = np.abs(robot.gravity_torque(np.random.default_rng(0).uniform(-2, 2, (200, 3)))).max(axis=0)
-    torque = 1.5 * holds + 1.0
-    limits = MotionLimits.of(robot, most, velocity_limits=rng.uniform(0.1, 3.0, 3), jerk_limits=jerk)
+    acceleration_limits = rng.uniform(0.5, 20.0, 3)
+    jerk = rng.uniform(20.0, 200.0, 3)
+    gravity = np.abs(robot.gravity_torque(np.random.default_rng(0).uniform(-2, 2, (200, 3)))).max(axis=0)
+    torque = 1.5 * gravity + 1.0
+    limits = MotionLimits.of(robot, acceleration_limits, velocity_limits=rng.uniform(0.1, 3.0, 3), jerk_limits=jerk)
     limits = replace(limits, torque=torque)
     experiment = FourierExcitation(
         robot,
@@ -181,29 +190,29 @@ def test_any_arm_keeps_to_its_limits_even_when_it_uses_them_up(seed):
         assert np.all(position >= limits.lower - 1e-6)
         assert np.all(position <= limits.upper + 1e-6)
         assert np.all(np.abs(velocity) <= limits.velocity * (1 + 1e-6))
-        assert np.all(np.abs(acceleration) <= 0.81 * most)
+        assert np.all(np.abs(acceleration) <= 0.81 * acceleration_limits)
         check_limits(sampled, limits)
     needed = np.array([arm.inverse_dynamics(*sample) for sample in zip(position, velocity, acceleration, strict=True)])
     assert np.all(np.abs(needed) <= 0.91 * torque)
     used = [
         np.ptp(motion.position, axis=0) / (limits.upper - limits.lower),
         np.abs(motion.velocity).max(axis=0) / limits.velocity,
-        np.abs(motion.acceleration).max(axis=0) / (0.8 * most),
+        np.abs(motion.acceleration).max(axis=0) / (0.8 * acceleration_limits),
     ]
-    assert np.max(used) > 0.9  # room is there to be used
+    assert np.max(used) > 0.9  # the design uses the available range
 
 
-def test_motion_starts_and_ends_at_rest_and_the_way_there_is_found(plan):
-    experiment = demo_arm()
+def test_motion_starts_and_ends_at_rest_and_can_be_approached(plan):
+    excitation = create_demo_excitation()
     check_start(plan.trajectory, plan.trajectory.position[0])
     assert not plan.trajectory.velocity[-1].any()
     np.testing.assert_allclose(plan.trajectory.position[-1], plan.trajectory.position[0], atol=1e-9)
-    approach = experiment.approach_motion([0.0, 0.5, 1.0, 0.0, 0.8, 0.0], plan)
+    approach = excitation.approach_motion([0.0, 0.5, 1.0, 0.0, 0.8, 0.0], plan)
     np.testing.assert_allclose(approach.position[-1], plan.trajectory.position[0], atol=1e-12)
-    check_limits(approach, experiment.limits)
+    check_limits(approach, excitation.limits)
 
 
-def test_condition_number_is_that_of_pinocchios_regressor(plan):
+def test_condition_number_matches_pinocchios_regressor(plan):
     robot = RobotModel.from_urdf(DEMO_ARM)
     arm = PinocchioArm(DEMO_ARM.read_text(), robot.joint_names, robot.gravity)
     base = robot.base_parameters(FrictionModel(JointFriction(offset=True, rotor_inertia=True)))
@@ -215,8 +224,8 @@ def test_condition_number_is_that_of_pinocchios_regressor(plan):
         rows = []
         for q, qd, qdd in zip(*plan.series.at(times), strict=True):
             terms = np.stack([direction(qd), qd, np.ones(6), qdd], axis=1)
-            own = [np.outer(np.eye(6)[j], terms[j]) for j in range(6)]
-            rows.append(np.hstack([arm.torque_regressor(q, qd, qdd), *own]))
+            drive_rows = [np.outer(np.eye(6)[j], terms[j]) for j in range(6)]
+            rows.append(np.hstack([arm.torque_regressor(q, qd, qdd), *drive_rows]))
         matrix = np.concatenate(rows)[:, base.columns]
         scaled = matrix / np.linalg.norm(matrix, axis=0)
         assert plan.facts["base_parameters"] == matrix.shape[1] == 58
@@ -227,88 +236,87 @@ def test_condition_number_is_that_of_pinocchios_regressor(plan):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["condition", "condition_unscaled", "determinant"])
-def test_search_is_far_better_than_chance_by_its_own_criterion(criterion):
-    by_chance = demo_arm(criterion=criterion, candidates=8, starts=0).plan()
-    sought = demo_arm(criterion=criterion).plan()
-    assert by_chance.starts == 0
-    assert sought.starts == 1
-    assert sought.criterion == criterion
-    gain = np.exp(by_chance.value - sought.value) if criterion == "determinant" else by_chance.value / sought.value
+def test_search_beats_random_motions_by_its_criterion(criterion):
+    random = create_demo_excitation(criterion=criterion, candidates=8, starts=0).plan()
+    optimized = create_demo_excitation(criterion=criterion).plan()
+    assert random.starts == 0
+    assert optimized.starts == 1
+    assert optimized.criterion == criterion
+    gain = np.exp(random.value - optimized.value) if criterion == "determinant" else random.value / optimized.value
     assert gain > {"condition": 2.0, "condition_unscaled": 2.0, "determinant": 1.3}[criterion]
-    values = [value for _, value in sought.history]
+    values = [value for _, value in optimized.history]
     assert values == sorted(values, reverse=True)
-    assert values[-1] == sought.value
+    assert values[-1] == optimized.value
 
 
 @pytest.mark.parametrize("setting", ["harmonics", "criterion", "design_time", "workers", "seed"])
-def test_what_is_not_said_is_as_in_the_parameter_file(setting):
+def test_defaults_equal_the_parameter_file(setting):
     text = (Path(__file__).parents[2] / "config" / "excitation.yaml").read_text()
     expected = yaml.safe_load(text)["/**"]["ros__parameters"][setting]
     assert signature(FourierExcitation).parameters[setting].default == expected
 
 
-def test_noise_is_taken_to_be_as_the_torque_limits_are():
+def test_default_noise_is_proportional_to_torque_limits():
     limits = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 10.0, torque_limits=[50.0, 20.0, 5.0])
     quick = {name: value for name, value in QUICK.items() if name != "noise"}
-    settings = quick | {"starts": 0, "criterion": "determinant"}
-    made = [
+    settings = {**quick, "starts": 0, "criterion": "determinant"}
+    values = [
         FourierExcitation(RobotModel.from_urdf(planar_arm.urdf()), limits, **settings, **noise).plan().value
         for noise in ({}, {"noise": [0.5, 0.2, 0.05]}, {"noise": 1.0})
     ]
-    assert made[0] == pytest.approx(made[1])
-    assert abs(made[0] - made[2]) > 0.1
+    assert values[0] == pytest.approx(values[1])
+    assert abs(values[0] - values[2]) > 0.1
 
 
 @pytest.mark.slow
-def test_what_is_known_already_is_not_asked_again():
-    """After a motion that was recorded often, another one adds more than the same again."""
-    first = planar(criterion="determinant")
+def test_prior_information_changes_the_motion():
+    """After many recordings of one motion, another motion adds more information than its repetition."""
+    first = create_planar_excitation(criterion="determinant")
     series = first.plan().series
     time = np.linspace(0.0, 10.0, 500)
     q, qd, qdd = series.at(time)
     recorded = first.information.over_time(time, q, qd, qdd)
-    stronger = 50.0 * recorded  # recorded so often that it hardly pays again
-    knowing = planar(criterion="determinant", known=stronger).plan()
-    added = {}
-    for name, plan in (("same", series), ("knowing", knowing.series)):
-        total = stronger + first.information.over_time(time, *plan.at(time))
-        added[name] = np.linalg.slogdet(total).logabsdet
-    assert added["knowing"] > added["same"]
-    assert knowing.value < first.plan().value
+    prior = 50.0 * recorded  # so many recordings that repetition hardly pays
+    informed = create_planar_excitation(criterion="determinant", known=prior).plan()
+    information = {}
+    for name, motion in (("repeated", series), ("informed", informed.series)):
+        total = prior + first.information.over_time(time, *motion.at(time))
+        information[name] = np.linalg.slogdet(total).logabsdet
+    assert information["informed"] > information["repeated"]
+    assert informed.value < first.plan().value
 
 
 @pytest.mark.slow
-def test_starts_make_it_the_same_again_however_many_processes():
-    alone = planar(starts=2).plan()
-    beside = planar(starts=2, workers=2).plan()
-    np.testing.assert_array_equal(alone.series.sine, beside.series.sine)
-    assert alone.value == beside.value
+def test_result_does_not_depend_on_the_number_of_processes():
+    serial = create_planar_excitation(starts=2).plan()
+    parallel = create_planar_excitation(starts=2, workers=2).plan()
+    np.testing.assert_array_equal(serial.series.sine, parallel.series.sine)
+    assert serial.value == parallel.value
 
 
-def test_there_is_an_answer_at_any_time():
+def test_search_returns_within_its_time_and_can_be_interrupted():
     reported = []
 
-    def progress(part, best):
+    def stop_after_three_reports(part, best):
         reported.append((part, best.value))
         if len(reported) == 3:
             raise KeyboardInterrupt
 
-    plan = demo_arm(design_time=0.5, starts=None, candidates=1).plan()
+    plan = create_demo_excitation(design_time=0.5, starts=None, candidates=1).plan()
     assert plan.duration == 10.0
     with pytest.raises(KeyboardInterrupt):
-        planar(design_time=30.0, starts=None).plan(progress)
+        create_planar_excitation(design_time=30.0, starts=None).plan(stop_after_three_reports)
     assert len(reported) == 3
     assert all(0 <= part <= 1 and np.isfinite(value) for part, value in reported)
 
 
-def test_high_condition_number_is_a_warning_with_its_remedy(monkeypatch):
+def test_warns_about_high_condition_numbers(monkeypatch):
     monkeypatch.setattr(fourier_excitation, "MAX_CONDITION_NUMBER", 1.0)
-    experiment = planar(starts=0)
-    last = experiment.plan().summary().splitlines()[-1]
-    assert last.startswith("warning: condition number above 1; let joints move further")
+    last = create_planar_excitation(starts=0).plan().summary().splitlines()[-1]
+    assert last.startswith("warning: condition number above 1")
 
 
-def test_what_is_in_the_way_is_named():
+def test_reports_what_prevents_a_motion():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 10.0)
     with pytest.raises(TrajectoryError, match=r"none of 4096 poses is allowed: in the way is .* and the floor"):
@@ -327,12 +335,12 @@ def test_what_is_in_the_way_is_named():
         FourierExcitation(robot, limits, position_margin=2.5)
 
 
-def test_a_finger_keeps_a_tenth_of_its_range_from_its_limits():
+def test_small_ranges_have_a_margin_of_a_tenth():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = replace(MotionLimits.of(robot, 10.0), lower=np.array([-1.0, -1.0, 0.0]), upper=np.array([1.0, 1.0, 0.04]))
     np.testing.assert_allclose(FourierExcitation(robot, limits).margin, [0.05, 0.05, 0.004])
-    given = FourierExcitation(robot, limits, position_margin=[0.0, np.nan, 0.01])
-    np.testing.assert_allclose(given.margin, [0.0, 0.05, 0.01])
+    excitation = FourierExcitation(robot, limits, position_margin=[0.0, np.nan, 0.01])
+    np.testing.assert_allclose(excitation.margin, [0.0, 0.05, 0.01])
 
 
 @pytest.mark.parametrize(
@@ -353,12 +361,12 @@ def test_a_finger_keeps_a_tenth_of_its_range_from_its_limits():
         ({"seed": -1}, "seed is -1; it must be zero or more"),
     ],
 )
-def test_senseless_setting_is_one_clear_error(setting, message):
+def test_refuses_invalid_excitation_settings(setting, message):
     with pytest.raises(TrajectoryError, match=message):
-        demo_arm(**setting)
+        create_demo_excitation(**setting)
 
 
-def test_friction_of_a_held_joint_is_not_excited():
-    plan = planar(target="gravity", held={"joint_2": 0.3}, starts=0).plan()
+def test_held_joints_do_not_excite_friction():
+    plan = create_planar_excitation(target="gravity", held={"joint_2": 0.3}, starts=0).plan()
     assert plan.condition_number == np.inf
     assert plan.singular_values[-1] == 0.0

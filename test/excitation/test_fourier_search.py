@@ -1,4 +1,4 @@
-"""A search goes on as long as a motion that keeps to its limits gets better, and gives up one that is stuck."""
+"""Test the optimizer of motions: progress, abandonment, constraints and interruption."""
 
 import pickle
 
@@ -21,12 +21,10 @@ from dynid_ros.model import RobotModel
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.trajectories import MotionLimits, Workspace
 
-# Random motions are as wide as limits allow.
-
 
 @pytest.mark.parametrize("base_frequency", [0.01, 0.2])
-def test_with_nothing_in_the_way_each_joint_uses_one_of_its_limits_up(base_frequency):
-    """A slow one its range, wherever the pose is that it is drawn about, a quick one its speed or acceleration."""
+def test_random_motions_use_one_limit_of_each_joint(base_frequency):
+    """Slow joints use their range, whatever the initial pose; quick joints use their speed or acceleration."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 10.0, torque_limits=np.inf)
     source = TorqueInformation(robot, limits.velocity, noise=1.0)
@@ -35,53 +33,57 @@ def test_with_nothing_in_the_way_each_joint_uses_one_of_its_limits_up(base_frequ
         series = search.draw(np.random.default_rng(seed))
         low, high, speed, acceleration = series.peaks()
         assert np.all((limits.lower <= low) & (high <= limits.upper))
-        used = (high - low) / (limits.upper - limits.lower), speed / limits.velocity, acceleration / limits.acceleration
+        ranges = (high - low) / (limits.upper - limits.lower)
+        used = ranges, speed / limits.velocity, acceleration / limits.acceleration
         np.testing.assert_allclose(np.max(used, axis=0), MAX_LIMIT_FRACTION)
 
 
 @pytest.mark.parametrize(("excess", "expected"), [(0.0, len(SHARPNESS)), (0.5, MIN_ROUNDS + 1)])
-def test_only_a_motion_that_is_stuck_is_given_up(monkeypatch, excess, expected):
+def test_abandons_infeasible_motions_only(monkeypatch, excess, expected):
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 10.0)
     source = TorqueInformation(robot, limits.velocity, noise=1.0)
     search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
     state = search.run_slice(0)
-    start, made = state.best, []
+    start = state.best
+    motions = []
 
-    def larger(problem, begun, sharpness):
-        """In each round a motion a little larger, and so a little better."""
-        del problem, sharpness
-        vector = search._basis.vector(start.series) * (1.0 + 1e-4 * (len(made) + 1))
-        made.append(search.rate(search._basis.series(vector)))
+    def enlarge_motion(problem, iterate, sharpness):
+        """Return a slightly larger, better motion in each round."""
+        del problem, iterate, sharpness
+        vector = search._basis.vector(start.series) * (1.0 + 1e-4 * (len(motions) + 1))
+        motions.append(search.rate(search._basis.series(vector)))
         return Iterate(vector, excess)
 
-    monkeypatch.setattr(motion_search, "next_iterate", larger)
+    monkeypatch.setattr(motion_search, "next_iterate", enlarge_motion)
     while not state.has_ended:
         state = search.run_slice(state)
-    assert len(made) == expected
-    assert state.best.value == pytest.approx(made[-1].value)
+    assert len(motions) == expected
+    assert state.best.value == pytest.approx(motions[-1].value)
     assert state.best.value < start.value
     assert np.isfinite(state.best.value)
 
 
-def test_a_slice_made_again_elsewhere_is_the_same_and_little_is_sent_for_it():
+def test_slices_are_reproducible_in_other_processes():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 10.0)
     source = TorqueInformation(robot, limits.velocity, noise=1.0)
     search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
     state = search.run_slice(search.run_slice(0))
-    sent = pickle.dumps(search)
-    assert len(sent) < 0.5 * len(pickle.dumps(vars(search)))
-    elsewhere, again = pickle.loads(sent), pickle.loads(pickle.dumps(state))
+    pickled = pickle.dumps(search)
+    assert len(pickled) < 0.5 * len(pickle.dumps(vars(search)))
+    other_search = pickle.loads(pickled)
+    other_state = pickle.loads(pickle.dumps(state))
     for _ in range(3):
-        state, again = search.run_slice(state), elsewhere.run_slice(again)
-        np.testing.assert_array_equal(state.iterate.vector, again.iterate.vector)
-        np.testing.assert_array_equal(state.iterate.multipliers, again.iterate.multipliers)
-        assert state.best.value == again.best.value
+        state = search.run_slice(state)
+        other_state = other_search.run_slice(other_state)
+        np.testing.assert_array_equal(state.iterate.vector, other_state.iterate.vector)
+        np.testing.assert_array_equal(state.iterate.multipliers, other_state.iterate.multipliers)
+        assert state.best.value == other_state.best.value
 
 
-class Nearest:
-    """The point of a half plane that is nearest to (2, 1), with x + y <= 1."""
+class NearestPoint:
+    """Problem of the point nearest to (2, 1) in the half plane x + y <= 1."""
 
     def evaluate(self, vector, sharpness):
         self.vector = vector
@@ -92,7 +94,7 @@ class Nearest:
 
 
 class Rosenbrock:
-    """Within the unit disc: the minimum is at (0.7864, 0.6177) (Nocedal and Wright's classic)."""
+    """Rosenbrock's function within the unit disc, whose minimum is at (0.7864, 0.6177)."""
 
     def evaluate(self, vector, sharpness):
         self.vector = x, y = vector
@@ -100,12 +102,12 @@ class Rosenbrock:
 
     def gradient(self, by_excess):
         x, y = self.vector
-        own = np.array([-400 * x * (y - x**2) - 2 * (1 - x), 200 * (y - x**2)])
-        return own + by_excess[0, 0] * 2 * self.vector
+        gradient = np.array([-400 * x * (y - x**2) - 2 * (1 - x), 200 * (y - x**2)])
+        return gradient + by_excess[0, 0] * 2 * self.vector
 
 
-class Nowhere(Nearest):
-    """Two half planes without a common point."""
+class InfeasiblePoint(NearestPoint):
+    """Problem of two half planes without a common point."""
 
     def evaluate(self, vector, sharpness):
         objective, excess = super().evaluate(vector, sharpness)
@@ -115,28 +117,31 @@ class Nowhere(Nearest):
         return super().gradient(by_excess) - by_excess[1]
 
 
-def rounds(problem, start, count):
-    iterates = [Iterate(np.array(start, dtype=float))]
+def run_rounds(problem, start, count):
+    """Return the last iterate after some rounds."""
+    iterate = Iterate(np.array(start, dtype=float))
     for _ in range(count):
-        iterates.append(next_iterate(problem, iterates[-1], 1.0))
-    return iterates
+        iterate = next_iterate(problem, iterate, 1.0)
+    return iterate
 
 
-@pytest.mark.parametrize(("problem", "expected"), [(Nearest(), [1.0, 0.0]), (Rosenbrock(), [0.78641515, 0.61769831])])
+@pytest.mark.parametrize(
+    ("problem", "expected"), [(NearestPoint(), [1.0, 0.0]), (Rosenbrock(), [0.78641515, 0.61769831])]
+)
 @pytest.mark.parametrize("start", [[0.0, 0.0], [-2.0, 3.0]])
-def test_known_minimum(problem, expected, start):
-    last = rounds(problem, start, 12)[-1]
+def test_finds_constrained_minima(problem, expected, start):
+    last = run_rounds(problem, start, 12)
     np.testing.assert_allclose(last.vector, expected, atol=1e-4)
     assert abs(last.excess) < 1e-4
 
 
-def test_what_cannot_be_kept_is_left_exceeded():
-    last = rounds(Nowhere(), [0.0, 0.0], 8)[-1]
+def test_infeasible_constraints_share_their_excess():
+    last = run_rounds(InfeasiblePoint(), [0.0, 0.0], 8)
     assert last.excess == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_round_ends_when_told_to():
-    class After(Watch):
+def test_rounds_can_be_cancelled():
+    class CancelAfter(Watch):
         def __init__(self, evaluations):
             super().__init__()
             self.left = evaluations
@@ -147,10 +152,10 @@ def test_a_round_ends_when_told_to():
                 self.cancel()
             super()._check()
 
-    begun = Iterate(np.array([-2.0, 3.0]))
-    whole = next_iterate(Rosenbrock(), begun, 1.0)
-    with watching(After(5)), pytest.raises(Cancelled):
-        next_iterate(Rosenbrock(), begun, 1.0)
-    with watching(After(1000)):
-        again = next_iterate(Rosenbrock(), begun, 1.0)
-    np.testing.assert_array_equal(again.vector, whole.vector)
+    start = Iterate(np.array([-2.0, 3.0]))
+    expected = next_iterate(Rosenbrock(), start, 1.0)
+    with watching(CancelAfter(5)), pytest.raises(Cancelled):
+        next_iterate(Rosenbrock(), start, 1.0)
+    with watching(CancelAfter(1000)):
+        completed = next_iterate(Rosenbrock(), start, 1.0)
+    np.testing.assert_array_equal(completed.vector, expected.vector)

@@ -1,4 +1,4 @@
-"""Joint after joint: one moves at a time, at its frequency or in steps, as far as limits and room allow."""
+"""Test motions of one joint at a time, sinusoidal or in steps, as far as limits and workspace allow."""
 
 import numpy as np
 import planar_arm
@@ -16,13 +16,14 @@ PLANAR = RobotModel.from_urdf(planar_arm.urdf())
 MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])
 
 
-def planar(floor=-np.inf, torque=np.nan, **settings):
+def create_planar_experiment(floor=-np.inf, torque=np.nan, **settings):
+    """Return the experiment of the planar arm."""
     limits = MotionLimits.of(PLANAR, 6.0, torque_limits=torque)
     return JointByJoint(PLANAR, limits, Workspace(PLANAR, floor), **settings)
 
 
 @pytest.fixture(scope="module", params=["sinusoid", "steps"])
-def demo(request):
+def demo_plan(request):
     experiment = JointByJoint(
         DEMO,
         MotionLimits.of(DEMO, 6.0),
@@ -38,27 +39,27 @@ def demo(request):
     return experiment.plan()
 
 
-def test_one_joint_moves_at_a_time_and_every_joint_does(demo):
+def test_moves_each_joint_in_turn(demo_plan):
     names = list(DEMO.joint_names)
-    assert [move.joint for move in entries(demo, "moves")] == names[::-1]
-    assert not demo.skipped
-    for move in entries(demo, "moves"):
+    assert [move.joint for move in entries(demo_plan, "moves")] == names[::-1]
+    assert not demo_plan.skipped
+    for move in entries(demo_plan, "moves"):
         i = names.index(move.joint)
-        position, velocity, _ = demo.trajectory.at(np.linspace(move.start, move.end, 2001))
+        position, velocity, _ = demo_plan.trajectory.at(np.linspace(move.start, move.end, 2001))
         assert np.abs(np.delete(velocity, i, axis=1)).max() < 1e-4
         assert np.ptp(position[:, i]) == pytest.approx(2 * move.amplitude, rel=0.05)
         assert position[:, i].max() <= move.centre + move.amplitude + 1e-5
         np.testing.assert_allclose(velocity[[0, -1]], 0.0, atol=1e-4)
 
 
-def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(demo):
-    check_limits(demo.trajectory, MotionLimits.of(DEMO, 6.0).scaled(0.8, 0.8))
-    position, _, _ = demo.trajectory.at(np.arange(0.0, demo.duration, 0.03))
+def test_joint_motion_respects_limits_and_workspace_in_mujoco(demo_plan):
+    check_limits(demo_plan.trajectory, MotionLimits.of(DEMO, 6.0).scaled(0.8, 0.8))
+    position, _, _ = demo_plan.trajectory.at(np.arange(0.0, demo_plan.duration, 0.03))
     check_demo_arm(position, margin=MARGIN - 1e-9, floor=0.1)
 
 
-def test_each_frequency_is_the_one_of_the_motion():
-    plan = planar(frequencies=(0.2, 0.5), cycles=6, joints=("joint_2",)).plan()
+def test_motion_has_the_configured_frequencies():
+    plan = create_planar_experiment(frequencies=(0.2, 0.5), cycles=6, joints=("joint_2",)).plan()
     assert [move.frequency for move in entries(plan, "moves")] == [0.2, 0.5]
     for move in entries(plan, "moves"):
         time = np.linspace(move.start, move.end, 4096, endpoint=False)
@@ -68,8 +69,8 @@ def test_each_frequency_is_the_one_of_the_motion():
     assert wide.amplitude > narrow.amplitude
 
 
-def test_steps_are_reached_in_the_direction_they_are_named_after():
-    plan = planar(motion="steps", steps=5, dwell=0.4).plan()
+def test_dwells_state_the_direction_of_approach():
+    plan = create_planar_experiment(motion="steps", steps=5, dwell=0.4).plan()
     assert len(plan.dwells) == 3 * 2 * 5
     assert entries(plan, "moves")[0].frequency is None
     for dwell in plan.dwells:
@@ -82,53 +83,52 @@ def test_steps_are_reached_in_the_direction_they_are_named_after():
     assert directions == [1] * 5 + [-1] * 5
 
 
-def test_others_hold_where_they_are_told_to():
+def test_other_joints_hold_the_configured_pose():
     pose = [0.4, -0.7, 0.2]
-    plan = planar(pose=pose, frequencies=[0.3], cycles=1).plan()
+    plan = create_planar_experiment(pose=pose, frequencies=[0.3], cycles=1).plan()
     for move in entries(plan, "moves"):
         i = PLANAR.joint_names.index(move.joint)
-        held = plan.trajectory.at(move.start)[0]
-        np.testing.assert_allclose(np.delete(held, i), np.delete(pose, i), atol=1e-4)
+        position = plan.trajectory.at(move.start)[0]
+        np.testing.assert_allclose(np.delete(position, i), np.delete(pose, i), atol=1e-4)
 
 
-def test_a_joint_that_cannot_move_is_left_out_by_name():
-    """Joint 2 has a hundredth of a degree of room."""
+def test_omits_joints_that_cannot_move():
+    """Joint 2 can move by a hundredth of a degree."""
     narrow = MotionLimits.of(PLANAR, 8.0, position_lower=[-2.5, -1e-4, -2.5], position_upper=[2.5, 1e-4, 2.5])
-    plan = JointByJoint(
-        PLANAR, narrow, pose=[0.0, 0.0, 0.0], frequencies=[0.3], cycles=1, position_margin=[0.05, 0.0, 0.05]
-    ).plan()
+    settings = {"pose": [0.0, 0.0, 0.0], "frequencies": [0.3], "cycles": 1, "position_margin": [0.05, 0.0, 0.05]}
+    plan = JointByJoint(PLANAR, narrow, **settings).plan()
     assert [move.joint for move in entries(plan, "moves")] == ["joint_3", "joint_1"]
     assert set(plan.skipped) == {"joint_2"}
     assert f"joint_2: left out, {plan.skipped['joint_2']}" in plan.summary()
 
 
-def test_floor_shortens_a_move():
-    """Joint 2 turns downwards: with the floor just below, it swings above it only."""
-    free = planar(joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1).plan()
-    floor = planar(0.2, joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1).plan()
+def test_floor_shortens_moves():
+    """Joint 2 moves downwards only as far as the floor allows."""
+    free = create_planar_experiment(joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1).plan()
+    floor = create_planar_experiment(
+        0.2, joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1
+    ).plan()
     assert entries(floor, "moves")[0].amplitude < entries(free, "moves")[0].amplitude
     position, _, _ = floor.trajectory.at(np.linspace(0.0, floor.duration, 999))
     assert PLANAR.forward_kinematics(position)[:, 2, 2, 3].min() >= 0.2 - 1e-6
 
 
-def test_torque_limit_shortens_a_move():
-    weak = planar(
-        torque=[2.5, 50, 50], joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5], torque_fraction=1.0
-    )
-    plan = weak.plan()
-    free = planar(joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5]).plan()
+def test_torque_limits_shorten_moves():
+    settings = {"joints": ("joint_1",), "pose": [0.0, 0.0, 0.0], "frequencies": [0.5]}
+    plan = create_planar_experiment(torque=[2.5, 50, 50], torque_fraction=1.0, **settings).plan()
+    free = create_planar_experiment(**settings).plan()
     assert entries(plan, "moves")[0].amplitude < entries(free, "moves")[0].amplitude
     torque = PLANAR.inverse_dynamics(*plan.trajectory.at(np.linspace(0.0, plan.duration, 5000)))
     assert 1.0 < np.abs(torque[:, 0]).max() <= 2.5
 
 
-def test_pose_that_is_not_allowed_is_named():
+def test_refuses_forbidden_hold_poses():
     with pytest.raises(TrajectoryError, match=r"may not hold at the pose given: .*link_3.* at 0\.\d+ s"):
-        planar(0.2, pose=[0.0, 0.8, 0.0]).plan()
+        create_planar_experiment(0.2, pose=[0.0, 0.8, 0.0]).plan()
     with pytest.raises(
         TrajectoryError, match=r"may not hold at the pose given: joint 'joint_3' would reach position 2\.6"
     ):
-        planar(pose=[0.0, 0.0, 2.6]).plan()
+        create_planar_experiment(pose=[0.0, 0.0, 2.6]).plan()
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_pose_that_is_not_allowed_is_named():
         ({"pose": [0.0, np.nan, 0.0]}, "a finite position for each of joint_1"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
+def test_refuses_invalid_joint_motion_settings(settings, message):
     with pytest.raises(TrajectoryError, match=message):
-        planar(**settings)
+        create_planar_experiment(**settings)
 
 
-def test_no_room_at_all_says_why():
+def test_reports_why_no_pose_is_allowed():
     with pytest.raises(TrajectoryError, match=r"there is no pose to hold at|none of 1024 poses keeps to workspace"):
-        planar(0.31 + 2.0).plan()
+        create_planar_experiment(0.31 + 2.0).plan()

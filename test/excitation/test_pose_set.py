@@ -1,4 +1,4 @@
-"""Rests in chosen poses: better than poses by chance, within limits and room as MuJoCo sees it, the same again."""
+"""Test sets of poses: choice, order of visits, limits and workspace."""
 
 from itertools import permutations
 
@@ -16,85 +16,87 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
 
-def distances(points):
+def compute_distances(points):
+    """Return the distances (n, n) between points."""
     return np.linalg.norm(points[:, np.newaxis] - points, axis=2)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_way_is_near_the_shortest_of_all(seed):
-    times = distances(np.random.default_rng(seed).uniform(size=(7, 2)))
-    way = visiting_order(times)
-    assert sorted(way) == list(range(7))
-    shortest = min(path_duration(times, list(order)) for order in permutations(range(7)))
-    assert path_duration(times, way) <= 1.05 * shortest
+def test_visiting_order_is_near_the_shortest(seed):
+    times = compute_distances(np.random.default_rng(seed).uniform(size=(7, 2)))
+    order = visiting_order(times)
+    assert sorted(order) == list(range(7))
+    shortest = min(path_duration(times, list(permutation)) for permutation in permutations(range(7)))
+    assert path_duration(times, order) <= 1.05 * shortest
 
 
-def test_points_on_a_line_are_visited_along_it():
+def test_visits_points_on_a_line_in_order():
     places = np.random.default_rng(0).permutation(12)
-    way = visiting_order(distances(places[:, np.newaxis].astype(float)))
-    along = places[way].tolist()
-    assert along in (sorted(along), sorted(along, reverse=True))
+    order = visiting_order(compute_distances(places[:, np.newaxis].astype(float)))
+    visited = places[order].tolist()
+    assert visited in (sorted(visited), sorted(visited, reverse=True))
 
 
 DEMO = RobotModel.from_urdf(DEMO_ARM)
 PLANAR = RobotModel.from_urdf(planar_arm.urdf())
-MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # links of a wrist are not held apart by `clearance`
+MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # `clearance` does not apply to links of a wrist
 
 
-def demo_arm(**settings):
-    given = {"position_margin": MARGIN, "speed_fraction": 0.8, "travel_speed_fraction": 0.8, "dwell": 0.5} | settings
-    return PoseSet(DEMO, MotionLimits.of(DEMO, 6.0), Workspace(DEMO, 0.1, 0.1), **given)
+def create_demo_experiment(**settings):
+    """Return the experiment of the demo arm, with single settings replaced."""
+    guards = {"position_margin": MARGIN, "speed_fraction": 0.8, "travel_speed_fraction": 0.8, "dwell": 0.5}
+    return PoseSet(DEMO, MotionLimits.of(DEMO, 6.0), Workspace(DEMO, 0.1, 0.1), **{**guards, **settings})
 
 
-def planar(**settings):
+def create_planar_experiment(**settings):
     return PoseSet(PLANAR, MotionLimits.of(PLANAR, 4.0), Workspace(PLANAR, 0.0), **settings)
 
 
-def poses_of(plan):
+def get_poses(plan):
     return np.array([list(pose.values()) for pose in plan.facts["poses"]])
 
 
-def ranks_of(plan):
+def get_ranks(plan):
     return plan.facts["rank"], plan.facts["possible_rank"]
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return demo_arm(count=10).plan()
+    return create_demo_experiment(count=10).plan()
 
 
-def pinocchio_rows(poses):
-    """Rows (P, 6, 66) of all links' parameters and of offsets, by Pinocchio."""
+def compute_rows(poses):
+    """Return Pinocchio's rows (P, 6, 66) of all links' parameters and offsets."""
     arm = PinocchioArm(DEMO_ARM.read_text(), DEMO.joint_names, DEMO.gravity)
     rows = np.array([arm.torque_regressor(q, 0 * q, 0 * q) for q in poses])
     return np.concatenate([rows, np.broadcast_to(np.eye(6), (len(poses), 6, 6))], axis=2)
 
 
-def test_chosen_poses_tell_clearly_more_than_random_ones(plan):
-    """By the rows of another library, in its parameters."""
+def test_chosen_poses_beat_random_poses(plan):
+    """The determinant is computed with Pinocchio, in its parameters."""
     rng = np.random.default_rng(0)
-    experiment = demo_arm()
+    experiment = create_demo_experiment()
     allowed = experiment.allowed_poses(experiment.approach)
     random = [allowed[rng.choice(len(allowed), 10, replace=False)] for _ in range(60)]
-    axes = whitening_axes(pinocchio_rows(allowed[::4]))
+    axes = whitening_axes(compute_rows(allowed[::4]))
     assert axes.shape[1] == 16  # n_x, n_y of joints 2 to 6 and six offsets
-    values = [log_determinant(pinocchio_rows(poses) @ axes) for poses in random]
-    reached = log_determinant(pinocchio_rows(poses_of(plan)) @ axes)
-    assert reached > max(values) + 1.0
-    assert reached > np.median(values) + 3.0
-    assert ranks_of(plan) == (16, 16)
+    values = [log_determinant(compute_rows(poses) @ axes) for poses in random]
+    chosen = log_determinant(compute_rows(get_poses(plan)) @ axes)
+    assert chosen > max(values) + 1.0
+    assert chosen > np.median(values) + 3.0
+    assert get_ranks(plan) == (16, 16)
 
 
-def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(plan):
+def test_pose_motion_respects_limits_and_workspace_in_mujoco(plan):
     motion = plan.trajectory
     check_limits(motion, MotionLimits.of(DEMO, 6.0))
-    check_start(motion, poses_of(plan)[0] - 0.05)
+    check_start(motion, get_poses(plan)[0] - 0.05)
     position, _, _ = motion.at(np.arange(0.0, motion.duration, 0.02))
     check_demo_arm(position, margin=MARGIN - 1e-9, floor=0.1)
 
 
-def test_dwells_are_rests_in_the_poses_reached_from_both_sides(plan):
-    poses = poses_of(plan)
+def test_dwells_at_poses_from_both_directions(plan):
+    poses = get_poses(plan)
     assert len(plan.dwells) == 2 * len(poses) == 20
     for dwell in plan.dwells:
         position, velocity, _ = plan.trajectory.at(np.linspace(dwell.start, dwell.end, 7))
@@ -106,8 +108,8 @@ def test_dwells_are_rests_in_the_poses_reached_from_both_sides(plan):
     assert [d.direction for d in plan.dwells[:4]] == [1, -1, 1, -1]
 
 
-def test_same_seed_same_poses_and_plain_data(plan):
-    np.testing.assert_array_equal(poses_of(demo_arm(count=10).plan()), poses_of(plan))
+def test_poses_are_reproducible_and_serializable(plan):
+    np.testing.assert_array_equal(get_poses(create_demo_experiment(count=10).plan()), get_poses(plan))
     content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
     assert content["format"] == "dynid-pose-set/1"
     assert content["rank"] == content["possible_rank"] == 16
@@ -115,25 +117,25 @@ def test_same_seed_same_poses_and_plain_data(plan):
     assert "16 of 16 combinations" in plan.summary()
 
 
-def test_load_needs_its_four_parameters_and_offsets():
-    plan = demo_arm(target="load", count=4).plan()
-    assert ranks_of(plan) == (10, 10)
+def test_payload_poses_determine_four_parameters_and_offsets():
+    plan = create_demo_experiment(target="load", count=4).plan()
+    assert get_ranks(plan) == (10, 10)
     assert plan.facts["condition_number"] < 10
-    alone = demo_arm(target="load", count=2, offsets=False).plan()
-    assert ranks_of(alone) == (4, 4)  # as Atkeson, An and Hollerbach count for two poses
+    without_offsets = create_demo_experiment(target="load", count=2, offsets=False).plan()
+    assert get_ranks(without_offsets) == (4, 4)  # the count of Atkeson, An and Hollerbach for two poses
 
 
-def test_poses_of_the_caller_are_all_visited_and_their_lack_is_said():
+def test_visits_configured_poses_and_warns_about_their_rank():
     poses = np.array([[0.0, -0.5, 0.0], [0.5, -1.0, 0.3], [0.2, -0.5, 0.0]])
-    plan = planar(poses=poses, approach=0.0).plan()
-    assert sorted(poses_of(plan).tolist()) == sorted(poses.tolist())
+    plan = create_planar_experiment(poses=poses, approach=0.0).plan()
+    assert sorted(get_poses(plan).tolist()) == sorted(poses.tolist())
     assert [dwell.direction for dwell in plan.dwells] == [0, 0, 0]
     assert any("without approach" in warning for warning in plan.warnings)
-    one = planar(poses=poses[:1]).plan()
-    rank, possible_rank = ranks_of(one)
+    single = create_planar_experiment(poses=poses[:1]).plan()
+    rank, possible_rank = get_ranks(single)
     assert rank < possible_rank
-    assert one.facts["condition_number"] == np.inf
-    assert any(f"{rank} of {possible_rank} combinations" in warning for warning in one.warnings)
+    assert single.facts["condition_number"] == np.inf
+    assert any(f"{rank} of {possible_rank} combinations" in warning for warning in single.warnings)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +151,9 @@ def test_poses_of_the_caller_are_all_visited_and_their_lack_is_said():
         ({"poses": [[0.0, 0.0]]}, "a finite position for each of"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
+def test_refuses_invalid_pose_settings(settings, message):
     with pytest.raises(TrajectoryError, match=message):
-        planar(**settings)
+        create_planar_experiment(**settings)
 
 
 @pytest.mark.parametrize(
@@ -163,17 +165,17 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         ([0.0, 0.9, 0.0], "pose 1 of those given is not allowed.*link_3"),
     ],
 )
-def test_pose_of_the_caller_that_is_not_allowed_is_named(pose, message):
+def test_refuses_forbidden_poses(pose, message):
     with pytest.raises(TrajectoryError, match=message):
-        planar(poses=[[0.0, -0.5, 0.0], pose]).plan()
+        create_planar_experiment(poses=[[0.0, -0.5, 0.0], pose]).plan()
 
 
-def test_torque_limits_leave_out_poses_that_need_more():
+def test_torque_limits_exclude_poses():
     weak = MotionLimits.of(PLANAR, 4.0, torque_limits=[50.0, 9.0, 50.0])
     plan = PoseSet(PLANAR, weak, count=4, torque_fraction=1.0).plan()
-    assert np.abs(PLANAR.gravity_torque(poses_of(plan))[:, 1]).max() <= 9.0 + 1e-4
+    assert np.abs(PLANAR.gravity_torque(get_poses(plan))[:, 1]).max() <= 9.0 + 1e-4
     free = PoseSet(PLANAR, MotionLimits.of(PLANAR, 4.0), count=4).plan()
-    assert np.abs(PLANAR.gravity_torque(poses_of(free))[:, 1]).max() > 9.0
+    assert np.abs(PLANAR.gravity_torque(get_poses(free))[:, 1]).max() > 9.0
     hopeless = MotionLimits.of(PLANAR, 4.0, torque_limits=[50.0, 1e-9, 50.0])
     with pytest.raises(
         TrajectoryError, match=r"none of 1024 poses keeps to workspace and torque limits: .*'joint_2' would need"
@@ -181,13 +183,13 @@ def test_torque_limits_leave_out_poses_that_need_more():
         PoseSet(PLANAR, hopeless, count=4).plan()
 
 
-def test_arm_without_masses_is_planned_for_with_a_warning():
+def test_warns_about_arms_without_masses():
     massless = RobotModel(PLANAR.chain, urdf=PLANAR.urdf)
     plan = PoseSet(massless, MotionLimits.of(massless, 4.0), count=6).plan()
     assert any("torques are not checked" in warning and "joint_2" in warning for warning in plan.warnings)
 
 
-def test_joint_that_gravity_never_loads_is_refused():
+def test_refuses_arms_without_gravity_torque():
     turntable = RobotModel.from_urdf(
         '<robot name="turntable"><link name="base"/><link name="table"/><joint name="turn" type="revolute">'
         '<parent link="base"/><child link="table"/><axis xyz="0 0 1"/>'

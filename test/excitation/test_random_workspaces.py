@@ -1,4 +1,4 @@
-"""Designed motions in random workspaces, judged by Pinocchio and Coal; benchmarks/excitation_workspaces.py has more."""
+"""Check designed motions in random workspaces with Pinocchio and Coal; benchmarks/excitation_workspaces.py has more."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from dynid_ros.simulation import demo_arm_urdf
 
 pytestmark = pytest.mark.slow
 
-TORQUE = 0.8
+TORQUE_FRACTION = 0.8
 
 
 @pytest.fixture(name="robot", scope="module")
@@ -23,7 +23,7 @@ def fixture_robot():
     return RobotModel.from_urdf(demo_arm_urdf())
 
 
-def design(case, starts=1):
+def design_motion(case, starts=1):
     return FourierExcitation(
         case.robot,
         case.limits,
@@ -34,24 +34,25 @@ def design(case, starts=1):
         candidates=1,
         starts=starts,
         design_time=60.0,
-        torque_fraction=TORQUE,
+        torque_fraction=TORQUE_FRACTION,
     ).plan()
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("walls", 0), ("weak motors", 1), ("payload", 2)])
-def test_motion_touches_nothing_and_keeps_to_limits(robot, kind, seed):
+def test_motion_in_random_workspace_respects_limits(robot, kind, seed):
     case = draw(robot, kind, np.random.default_rng(seed))
-    room, plan = CoalRoom(case), design(case)
+    room = CoalRoom(case)
+    plan = design_motion(case)
     q, qd, qdd = plan.trajectory.at(np.arange(0.0, plan.duration, 0.02))
-    for thing, lack in room.too_near(q).items():
-        assert lack.max() <= 1e-9, thing
-    assert np.all(np.abs(room.torques(q, qd, qdd)) <= TORQUE * case.limits.torque * (1 + 1e-6))
+    for name, lack in room.too_near(q).items():
+        assert lack.max() <= 1e-9, name
+    assert np.all(np.abs(room.torques(q, qd, qdd)) <= TORQUE_FRACTION * case.limits.torque * (1 + 1e-6))
     assert np.all(q >= case.limits.lower)
     assert np.all(q <= case.limits.upper)
     assert np.isfinite(plan.condition_number)
 
 
-def test_no_room_is_refused_by_name(robot):
+def test_reports_the_obstacle_that_prevents_motion(robot):
     low = draw(robot, "ceiling", np.random.default_rng(0))
     (ceiling,) = low.obstacles
     pose = np.array(ceiling.pose)
@@ -60,4 +61,4 @@ def test_no_room_is_refused_by_name(robot):
     poses = np.random.default_rng(0).uniform(low.limits.lower, low.limits.upper, (200, 6))
     assert np.all(CoalRoom(low).too_near(poses)["obstacle 'ceiling'"] > 0)
     with pytest.raises(TrajectoryError, match="obstacle 'ceiling'"):
-        design(low)
+        design_motion(low)

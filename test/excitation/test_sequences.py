@@ -1,4 +1,4 @@
-"""Sequences of plans: repetitions, and motions that show friction, within all limits."""
+"""Test sequences of plans: repetitions, and added motions that excite friction."""
 
 import numpy as np
 import planar_arm
@@ -20,15 +20,14 @@ from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_li
 from dynid_ros.trajectories.trajectory import move
 
 DEMO = RobotModel.from_urdf(DEMO_ARM)
-TERMS = "coulomb,viscous,offset,rotor_inertia,load,sliding_length=0.001,stribeck_velocity=0.1"
+FRICTION_TERMS = "coulomb,viscous,offset,rotor_inertia,load,sliding_length=0.001,stribeck_velocity=0.1"
 LIMITS = MotionLimits.of(DEMO, 4.0)
-MARGIN = np.full(6, 0.05)
 PLANAR = RobotModel.from_urdf(planar_arm.urdf())
 PLANAR_LIMITS = MotionLimits.of(PLANAR, 8.0)
 WORKSPACE = Workspace(PLANAR, 0.1, 0.1)
 
 
-def test_a_motion_that_ends_elsewhere_goes_back_by_a_safe_way():
+def test_repetitions_return_safely_to_the_start():
     experiment = StaticRotation(PLANAR, PLANAR_LIMITS, WORKSPACE, steps=3, dwell=0.1, sweep=1.0)
     once = experiment.plan()
     assert np.abs(once.trajectory.position[-1] - once.trajectory.position[0]).max() > 0.1
@@ -42,24 +41,24 @@ def test_a_motion_that_ends_elsewhere_goes_back_by_a_safe_way():
     for start in starts:
         for value, first in zip(plan.trajectory.at(start + time)[:2], once.trajectory.at(time)[:2], strict=True):
             np.testing.assert_allclose(value, first, atol=1e-3)
-    written = plan.as_dict()
-    assert written["starts"] == starts
-    assert written["repeat_duration"] == pytest.approx(once.duration, abs=1e-4)
-    assert written["dwells"] == once.as_dict()["dwells"]
+    content = plan.as_dict()
+    assert content["starts"] == starts
+    assert content["repeat_duration"] == pytest.approx(once.duration, abs=1e-4)
+    assert content["dwells"] == once.as_dict()["dwells"]
     assert plan.summary().startswith(f"{plan.duration:.1f} s, 3 times the motion of {once.duration:.1f} s")
 
 
-def test_periods_follow_one_another():
+def test_repetitions_equal_several_periods():
     settings = {"base_frequency": 0.4, "harmonics": 3, "design_time": 0.0}
     experiment = FourierExcitation(PLANAR, PLANAR_LIMITS, WORKSPACE, **settings)
     plan = repeat_plan(experiment.plan(), experiment, 3)
     periods = FourierExcitation(PLANAR, PLANAR_LIMITS, WORKSPACE, **settings, periods=3).plan()
     time = np.linspace(0.0, periods.duration, 500)
-    for value, same in zip(plan.trajectory.at(time), periods.trajectory.at(time), strict=True):
-        np.testing.assert_allclose(value, same, atol=1e-9)
+    for values, expected in zip(plan.trajectory.at(time), periods.trajectory.at(time), strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
-def test_once_is_the_plan_itself_and_less_is_refused():
+def test_one_repetition_returns_the_plan():
     experiment = FourierExcitation(PLANAR, PLANAR_LIMITS, WORKSPACE, base_frequency=0.4, harmonics=3, design_time=0.0)
     plan = experiment.plan()
     assert repeat_plan(plan, experiment, 1) is plan
@@ -71,7 +70,7 @@ def test_once_is_the_plan_itself_and_less_is_refused():
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A motion one way only, as an experiment plans it."""
+    """Return the file, experiment and plan of a motion in one direction."""
     path = tmp_path_factory.mktemp("plan") / "trajectory.yaml"
     start = np.array([-0.5, -0.6, 0.6, -0.4, -0.3, -0.5])
     move(DEMO.joint_names, start, start + 0.5, 4.0).sample(50.0).save(path)
@@ -80,58 +79,59 @@ def first(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shown(first):
+def friction_plan(first):
     _, experiment, plan = first
-    return with_friction(plan, experiment, DEMO, friction_terms(TERMS))
+    return with_friction(plan, experiment, DEMO, friction_terms(FRICTION_TERMS))
 
 
-def samples(trajectory: Trajectory):
+def sample_motion(trajectory: Trajectory):
+    """Return positions, velocities and accelerations at 100 Hz as the only recording."""
     motion = trajectory.sample(100.0)
     return [(motion.position, motion.velocity, motion.acceleration)]
 
 
-def test_a_plan_without_reversals_is_told_so_and_the_one_offered_is_accepted(first, shown):
+def test_added_reversals_excite_all_friction_terms(first, friction_plan):
     path, *_ = first
-    terms = friction_terms(TERMS)
-    told = unseen_friction(DEMO, path, terms)
-    assert any("a sliding length shows where the joint reverses, and it never does" in line for line in told)
-    assert unseen_friction(DEMO, shown.trajectory, terms) == []
+    terms = friction_terms(FRICTION_TERMS)
+    remarks = unseen_friction(DEMO, path, terms)
+    assert any("a sliding length shows where the joint reverses" in remark for remark in remarks)
+    assert unseen_friction(DEMO, friction_plan.trajectory, terms) == []
     model = FrictionModel(terms, (), DEMO.parameters)
     with pytest.raises(IdentificationError, match=r"plan: friction of joint_1: .*record"):
-        refuse_unseen(DEMO, model, samples(Trajectory.read(path)), "plan")
-    refuse_unseen(DEMO, model, samples(shown.trajectory), "plan")
-    assert "sliding length" in " ".join(unseen_friction(DEMO, path))  # what is chosen by itself
+        refuse_unseen(DEMO, model, sample_motion(Trajectory.read(path)), "plan")
+    refuse_unseen(DEMO, model, sample_motion(friction_plan.trajectory), "plan")
+    assert "sliding length" in " ".join(unseen_friction(DEMO, path))  # terms chosen automatically
 
 
-def test_it_keeps_to_limits_and_room_as_mujoco_sees_it(shown):
-    start = shown.facts["starts"][1]
-    reversals = shown.facts["parts"][1]
-    check_limits(shown.trajectory, LIMITS.scaled(1.0, 0.8))
-    position, velocity, _ = shown.trajectory.at(np.arange(start, shown.duration, 0.02))
+def test_friction_motion_respects_limits_and_workspace_in_mujoco(friction_plan):
+    start = friction_plan.facts["starts"][1]
+    reversals = friction_plan.facts["parts"][1]
+    check_limits(friction_plan.trajectory, LIMITS.scaled(1.0, 0.8))
+    position, velocity, _ = friction_plan.trajectory.at(np.arange(start, friction_plan.duration, 0.02))
     check_demo_arm(position, margin=0.0, floor=0.1)
     assert np.all(np.abs(velocity) <= 0.5 * DEMO.limits.velocity + 1e-9)
     for swing in reversals["moves"]:
         joint = DEMO.joint_names.index(swing["joint"])
-        _, swung, _ = shown.trajectory.at(start + np.linspace(swing["start"], swing["end"], 4000))
-        assert np.abs(swung[:, joint]).max() > 0.25 * DEMO.limits.velocity[joint]
+        _, velocity, _ = friction_plan.trajectory.at(start + np.linspace(swing["start"], swing["end"], 4000))
+        assert np.abs(velocity[:, joint]).max() > 0.25 * DEMO.limits.velocity[joint]
     rests = [rest for rest in reversals["dwells"] if rest["joint"] == "joint_1"]
     assert len(rests) == 6
     assert [rest["direction"] for rest in rests] == [1, -1] * 3
     for rest in rests:
-        _, velocity, _ = shown.trajectory.at(start + np.array([rest["start"], rest["end"]]) + [1e-3, -1e-3])
+        _, velocity, _ = friction_plan.trajectory.at(start + np.array([rest["start"], rest["end"]]) + [1e-3, -1e-3])
         np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
 
 
-def test_words_and_plain_data(shown):
-    assert "friction, joint by joint" in shown.summary()
-    assert "there and back, slowly to fast" in shown.summary()
-    document = shown.as_dict()
+def test_summary_and_dictionary_describe_both_parts(friction_plan):
+    assert "friction, joint by joint" in friction_plan.summary()
+    assert "there and back, slowly to fast" in friction_plan.summary()
+    document = friction_plan.as_dict()
     assert document["format"] == "dynid-sequence/1"
     assert [part["format"] for part in document["parts"]] == ["dynid-given-motion/1", "dynid-joint-by-joint/1"]
     assert document["starts"][1] > 4.0
 
 
-def test_what_no_motion_within_the_limits_shows(first):
+def test_refuses_terms_that_no_motion_can_excite(first):
     _, experiment, plan = first
     with pytest.raises(
         TrajectoryError, match=r"no motion within limits.*joint_2.*: a harmonic of its angle needs a whole"
@@ -140,8 +140,8 @@ def test_what_no_motion_within_the_limits_shows(first):
 
 
 @pytest.mark.slow
-def test_the_terms_are_found_within_their_intervals_in_mujoco():
-    """Intervals hold nearly all coefficients that MuJoCo's joints have; those of velocity and way are narrow."""
+def test_intervals_contain_the_friction_of_mujoco():
+    """Intervals contain nearly all coefficients of MuJoCo's joints; those of velocity terms are narrow."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     terms = friction_terms("coulomb,viscous,offset,load,sliding_length=0.001,stribeck_velocity=0.1")
     limits = MotionLimits.of(robot, 4.0)
@@ -152,18 +152,19 @@ def test_the_terms_are_found_within_their_intervals_in_mujoco():
     model = FrictionModel(terms, (), robot.parameters)
     names = model.names(robot)
     size = {"coulomb": 3.0, "viscous": 2.0, "offset": 1.0, "load": 0.1, "stribeck": 1.5}
-    inside, width = [], []
+    inside = []
+    width = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         truth = np.array([size[name.split()[0]] * rng.uniform(0.5, 1.5) for name in names])
         sensors = Sensors.draw(robot.limits.effort, rng, torque_gain_error=0.0, torque_offset=0.0)
         arm = SimulatedArm(robot, friction=KnownFriction(model, truth), sensors=sensors, seed=seed)
         recording = record(arm, plan.trajectory, 200.0)
-        found = LinkIdentification(robot, terms, estimator="weighted", torque_gain_error=0.0).fit(recording)
-        estimate = found.base_parameters
+        result = LinkIdentification(robot, terms, estimator="weighted", torque_gain_error=0.0).fit(recording)
+        estimate = result.base_parameters
         low, high = estimate.confidence_intervals(0.95)[[estimate.names.index(name) for name in names]].T
         inside += list((low <= truth) & (truth <= high))
-        shown = [name.split()[0] in ("coulomb", "viscous", "stribeck") for name in names]
-        width += list(((high - low) / 2 / truth)[shown])
+        excited = [name.split()[0] in ("coulomb", "viscous", "stribeck") for name in names]
+        width += list(((high - low) / 2 / truth)[excited])
     assert np.mean(inside) >= 0.93
     assert np.max(width) < 0.2

@@ -1,4 +1,4 @@
-"""Entry `gravity_direction` of a file: read back as written, and refused by name where it is malformed."""
+"""Test the entry `gravity_direction` of identified.yaml: round trip and malformed entries."""
 
 import copy
 import math
@@ -11,41 +11,52 @@ from dynid_ros.identified.gravity_direction import IMU, GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity
 from dynid_ros.model.gravity import turn_axes
 
-GRAVITY = (0.98, -0.49, -9.745)
-GIVEN = (0.0, 0.0, -float(np.linalg.norm(GRAVITY)))
+GRAVITY_M_S2 = (0.98, -0.49, -9.745)
+CONFIGURED_M_S2 = (0.0, 0.0, -float(np.linalg.norm(GRAVITY_M_S2)))
 DIRECTION = GravityDirection(
-    IMU, np.array(GRAVITY), np.array(GIVEN), turn_axes(GRAVITY), np.diag([1e-6, 4e-6]), 12.0, "base"
+    IMU,
+    np.array(GRAVITY_M_S2),
+    np.array(CONFIGURED_M_S2),
+    turn_axes(GRAVITY_M_S2),
+    np.diag([1e-6, 4e-6]),
+    12.0,
+    "base",
 )
 
 
-def document(**changes):
-    entry = DIRECTION.section() | changes
-    return {"robot": {"name": "arm", "base": "base", "gravity": list(GRAVITY), "gravity_direction": entry}}
+def create_document(**changes):
+    """Return a document with single changes of the entry."""
+    entry = {**DIRECTION.section(), **changes}
+    robot = {"name": "arm", "base": "base", "gravity": list(GRAVITY_M_S2), "gravity_direction": entry}
+    return {"robot": robot}
 
 
-def test_what_is_written_is_read():
-    read = GravityDirection.of_document(document())
-    assert str(read) == str(DIRECTION)
-    np.testing.assert_array_equal(read.axes, DIRECTION.axes)
-    np.testing.assert_array_equal(read.half_widths(), DIRECTION.half_widths())
-    assert GravityDirection.of_document(document(degrees_of_freedom=math.inf)).dof == math.inf
-    assert estimated_gravity(document()) == GRAVITY
+def test_direction_round_trips():
+    direction = GravityDirection.of_document(create_document())
+    assert str(direction) == str(DIRECTION)
+    np.testing.assert_array_equal(direction.axes, DIRECTION.axes)
+    np.testing.assert_array_equal(direction.half_widths(), DIRECTION.half_widths())
+    assert GravityDirection.of_document(create_document(degrees_of_freedom=math.inf)).dof == math.inf
+    assert estimated_gravity(create_document()) == GRAVITY_M_S2
 
 
-def test_a_rounded_file_is_read():
+def test_reads_rounded_numbers():
     axes = np.round(DIRECTION.axes, 4).tolist()
-    assert GravityDirection.of_document(document(axes=axes, covariance=[[1e-6, 1.0001e-7], [1e-7, 4e-6]])) is not None
+    assert (
+        GravityDirection.of_document(create_document(axes=axes, covariance=[[1e-6, 1.0001e-7], [1e-7, 4e-6]]))
+        is not None
+    )
 
 
-def test_without_it_gravity_was_configured():
-    content = copy.deepcopy(document())
+def test_gravity_without_the_entry_was_configured():
+    content = copy.deepcopy(create_document())
     del content["robot"]["gravity_direction"]
     assert estimated_gravity(content) is None
     assert GravityDirection.of_document(content) is None
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"source": "guess"}, "source is 'guess', expected estimated or imu"),
         ({"source": None}, "source is None, expected"),
@@ -66,23 +77,23 @@ def test_without_it_gravity_was_configured():
         ({"degrees_of_freedom": None}, "degrees_of_freedom is None, expected a number above 0"),
     ],
 )
-def test_a_malformed_entry_is_named(changes, words):
-    with pytest.raises(IdentifiedFileError, match=rf"identified.yaml: robot.gravity_direction: {words}") as caught:
-        GravityDirection.of_document(document(**changes))
+def test_refuses_malformed_entries(changes, message):
+    with pytest.raises(IdentifiedFileError, match=rf"identified.yaml: robot.gravity_direction: {message}") as caught:
+        GravityDirection.of_document(create_document(**changes))
     assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("gravity", [None, [0.0, -9.8], [0.0, 0.0, 0.0], [0.0, 0.0, math.nan], "down"])
-def test_gravity_that_was_found_is_a_vector(gravity):
-    content = document()
+def test_refuses_gravity_that_is_not_a_vector(gravity):
+    content = create_document()
     content["robot"]["gravity"] = gravity
     with pytest.raises(IdentifiedFileError, match=r"robot.gravity is .*, expected three numbers"):
         GravityDirection.of_document(content)
 
 
 @pytest.mark.parametrize("entry", [[0.0, 0.1], "estimated", 3.0])
-def test_an_entry_that_is_no_mapping_is_refused(entry):
-    content = document()
+def test_refuses_entries_that_are_not_mappings(entry):
+    content = create_document()
     content["robot"]["gravity_direction"] = entry
     with pytest.raises(IdentifiedFileError, match=r"'gravity_direction' is .*, expected a mapping"):
         estimated_gravity(content)

@@ -1,6 +1,6 @@
-"""identified.yaml: round trip, and every way in which it must be refused."""
+"""Test identified.yaml: round trip, and refusal of malformed files and other robots."""
 
-import known_problems as known
+import known_problems as problems
 import numpy as np
 import planar_arm
 import pytest
@@ -15,20 +15,22 @@ from dynid_ros.model import GravityModel, RobotModel
 
 @pytest.fixture(name="robot", scope="module")
 def fixture_robot():
-    return RobotModel.from_dh(known.sarcos_dh(), gravity=(3.0, 2.0, -9.1))
+    return RobotModel.from_dh(problems.sarcos_dh(), gravity=(3.0, 2.0, -9.1))
 
 
 @pytest.fixture(name="result", scope="module")
 def fixture_result(robot):
-    q = known.single_rotations(np.random.default_rng(1).uniform(-1, 1, 7), np.pi, 8)
-    torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, robot.gravity)
+    q = problems.single_rotations(np.random.default_rng(1).uniform(-1, 1, 7), np.pi, 8)
+    torque = problems.dh_gravity_torque(
+        problems.sarcos_dh(), problems.sarcos_masses(), problems.SARCOS_MOMENTS, q, robot.gravity
+    )
     m = len(q)
-    direction = known.approach_directions(8, 7, 7)
+    direction = problems.approach_directions(8, 7, 7)
     samples = Samples(q, 0 * q, torque + direction, direction, np.ones(m, bool), np.arange(m) * 1.0, np.zeros(m, int))
     return GravityIdentification(robot).fit_samples(samples, ["run"])
 
 
-def test_round_trip(robot, result, tmp_path):
+def test_identified_file_round_trips(robot, result, tmp_path):
     document = load_identified(result.save(tmp_path / "arm.identified.yaml"))
     check_same_robot(document, robot)
     np.testing.assert_array_equal(gravity_moments(document, GravityModel(robot)), result.parameters)
@@ -38,7 +40,7 @@ def test_round_trip(robot, result, tmp_path):
     assert document["friction"]["joint_4"]["coulomb"] == pytest.approx(1.0)
 
 
-def test_tags_are_refused(tmp_path):
+def test_refuses_yaml_tags(tmp_path):
     path = tmp_path / "evil.yaml"
     path.write_text("format: dynid/1\nrobot: !!python/object/apply:os.system ['true']\n")
     with pytest.raises(IdentifiedFileError, match="tags"):
@@ -46,7 +48,7 @@ def test_tags_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("format: dynid/9\n", "expected dynid/1 or dynid/2"),
         (
@@ -59,36 +61,36 @@ def test_tags_are_refused(tmp_path):
         ("a: [", "not plain YAML"),
     ],
 )
-def test_malformed_file_is_refused(text, words, tmp_path):
+def test_refuses_malformed_files(text, message, tmp_path):
     path = tmp_path / "identified.yaml"
     path.write_text(text)
-    with pytest.raises(IdentifiedFileError, match=words) as caught:
+    with pytest.raises(IdentifiedFileError, match=message) as caught:
         load_identified(path)
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (lambda rows, g: (rows[:-1], g), "with joints"),
         (lambda rows, g: ([rows[0] | {"d": 0.1}, *rows[1:]], g), "other axes or placements"),
         (lambda rows, g: (rows, (0, 0, -9.80665)), "gravity"),
     ],
 )
-def test_another_robot_is_refused(change, words, robot, result):
-    rows, gravity = change(known.sarcos_dh(), robot.gravity)
-    with pytest.raises(IdentifiedFileError, match=words):
+def test_refuses_files_of_another_robot(change, message, robot, result):
+    rows, gravity = change(problems.sarcos_dh(), robot.gravity)
+    with pytest.raises(IdentifiedFileError, match=message):
         check_same_robot(result.document(), RobotModel.from_dh(rows, gravity=gravity))
 
 
-def test_what_does_not_say_that_it_was_observable_is_refused(robot, result):
+def test_refuses_joints_without_observability(robot, result):
     document = result.document()
     del document["gravity"]["joint_3"]["observable"]
     with pytest.raises(IdentifiedFileError, match=r"joint_3.*was not observable"):
         gravity_moments(document, GravityModel(robot))
 
 
-def test_unobservable_joint_is_refused_unless_it_carries_no_torque(robot, result):
+def test_refuses_unobservable_joints_that_carry_gravity(robot, result):
     document = result.document()
     document["gravity"]["joint_3"] |= {"observable": False, "reason": "spans only 5 degrees"}
     with pytest.raises(IdentifiedFileError, match=r"joint_3.*spans only 5 degrees"):
@@ -99,7 +101,7 @@ def test_unobservable_joint_is_refused_unless_it_carries_no_torque(robot, result
 
 
 @pytest.mark.parametrize("value", [None, "1.0", float("nan"), True, [1.0]])
-def test_a_moment_that_is_no_number_is_refused(value, robot, result):
+def test_refuses_moments_that_are_not_numbers(value, robot, result):
     document = result.document()
     document["gravity"]["joint_2"]["n_x"] = value
     with pytest.raises(IdentifiedFileError, match=r"joint 'joint_2'.*n_x"):
@@ -120,5 +122,5 @@ def test_a_moment_that_is_no_number_is_refused(value, robot, result):
         ({DOF: -1}, None, np.inf),
     ],
 )
-def test_degrees_of_freedom_of_a_file(document, entry, expected):
+def test_reads_degrees_of_freedom(document, entry, expected):
     assert dof_of(document, entry, "mass") == expected

@@ -1,4 +1,4 @@
-"""`identified.yaml` with links: there and back, for gravity compensation, and what is not one."""
+"""Test links in `identified.yaml`: round trip, use for gravity compensation, and malformed files."""
 
 import copy
 import json
@@ -21,22 +21,26 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording.uniform_motion import LinkSignals
 
-KINDS = [
+JOINT_FRICTION = [
     JointFriction(offset=True, asymmetric=True, rotor_inertia=True, smoothing=0.05),
     JointFriction(offset=True, stribeck_velocity=0.25, dead_zone=1e-3),
     JointFriction(viscous=False, smoothing=0.02),
 ]
-NEW = JointFriction(load=True, spring=True, offset=True, sliding_length=1e-3, saturation_velocity=2.0)
-WAVES = JointFriction(harmonics=(1.0, 2.0), smoothing=0.02)
+LOADED_FRICTION = JointFriction(load=True, spring=True, offset=True, sliding_length=1e-3, saturation_velocity=2.0)
+HARMONIC_FRICTION = JointFriction(harmonics=(1.0, 2.0), smoothing=0.02)
 ARMS = {
-    "chain": (chain, FrictionModel(KINDS)),
-    "coupled": (ur10, FrictionModel([*KINDS, JointFriction(coulomb=False), KINDS[0], KINDS[0]], [(4, 5)])),
-    "new terms": (ur10, FrictionModel([NEW, *[JointFriction(offset=True)] * 4, WAVES])),
+    "chain": (chain, FrictionModel(JOINT_FRICTION)),
+    "coupled": (
+        ur10,
+        FrictionModel([*JOINT_FRICTION, JointFriction(coulomb=False), JOINT_FRICTION[0], JOINT_FRICTION[0]], [(4, 5)]),
+    ),
+    "new terms": (ur10, FrictionModel([LOADED_FRICTION, *[JointFriction(offset=True)] * 4, HARMONIC_FRICTION])),
     "none": (chain, FrictionModel(JointFriction.none())),
 }
 
 
-def fitted(robot, friction, still=(), size=0.6, **arguments):
+def identify_arm(robot, friction, still=(), size=0.6, **arguments):
+    """Return the links identified from a simulated Fourier motion."""
     recording = record(robot, Fourier(robot.n_joints, size=size, still=still), Drive(), duration=12.0)
     return LinkIdentification(wrong(robot), friction=friction, estimator="weighted", **arguments).fit(recording)
 
@@ -44,16 +48,18 @@ def fitted(robot, friction, still=(), size=0.6, **arguments):
 @pytest.fixture(name="result", scope="module", params=ARMS)
 def fixture_result(request):
     arm, friction = ARMS[request.param]
-    return fitted(arm(), friction, size=2.6 if request.param == "new terms" else 0.6)  # harmonics need a turn
+    return identify_arm(
+        arm(), friction, size=2.6 if request.param == "new terms" else 0.6
+    )  # harmonics need a revolution
 
 
 @pytest.fixture(name="document", scope="module")
 def fixture_document():
     arm, friction = ARMS["coupled"]
-    return fitted(arm(), friction).document()
+    return identify_arm(arm(), friction).document()
 
 
-def test_long_motions_are_predicted_in_blocks(result):
+def test_predicts_long_motions_in_blocks(result):
     time = 1e-3 * np.arange(45_000)[:, None]
     motion = [0.5 * np.sin((1 + np.arange(result.robot.n_joints)) * time + k * np.pi / 2) for k in range(3)]
     model = result.model
@@ -62,7 +68,7 @@ def test_long_motions_are_predicted_in_blocks(result):
     np.testing.assert_allclose(model.predict(*motion), torque, atol=1e-12 * np.abs(torque).max())
 
 
-def test_a_saved_model_predicts_the_same(result, tmp_path):
+def test_model_round_trips(result, tmp_path):
     path = result.save(tmp_path / "identified.yaml")
     document = load_identified(path)
     assert document == yaml.safe_load(yaml.safe_dump(result.document())) | {"validation": []}
@@ -74,45 +80,45 @@ def test_a_saved_model_predicts_the_same(result, tmp_path):
     assert model.friction.names(model.robot) == result.friction.names(result.robot)
     assert list(model.joints) == list(result.model.joints)
     assert model.friction.coupled == result.friction.coupled
-    # The URDF may have other inertias by now: those of the file count.
-    other = link_model(document, with_links(result.robot, np.zeros(10 * n)))
-    np.testing.assert_array_equal(other.predict(*motion), result.predict(*motion))
+    # The file's parameters are used even if the URDF has other ones now.
+    massless = link_model(document, with_links(result.robot, np.zeros(10 * n)))
+    np.testing.assert_array_equal(massless.predict(*motion), result.predict(*motion))
 
 
-def test_the_oldest_format_that_holds_the_terms(result):
-    new = any(joint in (NEW, WAVES) for joint in result.model.joints)
+def test_uses_the_oldest_format_that_supports_the_terms(result):
+    new = any(joint in (LOADED_FRICTION, HARMONIC_FRICTION) for joint in result.model.joints)
     assert result.document()["format"] == ("dynid/2" if new else "dynid/1")
 
 
-def test_what_acts_at_standstill_is_compensated_for(tmp_path):
-    """Gravity, springs and harmonics; nothing that depends on how the joint came there."""
+def test_compensates_torques_at_standstill(tmp_path):
+    """Gravity, springs and harmonics are compensated; terms that depend on the previous motion are not."""
     arm, friction = ARMS["new terms"]
-    result = fitted(arm(), friction, size=2.6)
+    result = identify_arm(arm(), friction, size=2.6)
     robot, torque = load_gravity_torque(result.save(tmp_path / "identified.yaml"), result.robot.urdf)
-    alone = result.friction_coefficients
+    coefficients = result.friction_coefficients
     for q in np.random.default_rng(0).uniform(-2.0, 2.0, (10, 6)):
         still = np.zeros((1, 6))
         expected = robot.inverse_dynamics(q[None], still, still, result.parameters)[0]
-        expected[0] += alone["spring shoulder_pan_joint"] * q[0] + alone["offset shoulder_pan_joint"]
+        expected[0] += coefficients["spring shoulder_pan_joint"] * q[0] + coefficients["offset shoulder_pan_joint"]
         for h in (1, 2):
-            expected[5] += alone[f"cos_{h} wrist_3_joint"] * np.cos(h * q[5])
-            expected[5] += alone[f"sin_{h} wrist_3_joint"] * np.sin(h * q[5])
+            expected[5] += coefficients[f"cos_{h} wrist_3_joint"] * np.cos(h * q[5])
+            expected[5] += coefficients[f"sin_{h} wrist_3_joint"] * np.sin(h * q[5])
         np.testing.assert_allclose(torque(q.tolist()), expected, atol=1e-9)
-    assert abs(alone["spring shoulder_pan_joint"]) > 1e-6
+    assert abs(coefficients["spring shoulder_pan_joint"]) > 1e-6
 
 
 @pytest.mark.parametrize("terms", [["cos_x", "sin_x"], ["cos_1"], ["cos_1", "sin_2"]])
-def test_harmonics_that_are_none_are_refused_by_whoever_reads_them(terms):
+def test_refuses_malformed_harmonics(terms):
     document = {"friction": {"joint_1": {"terms": terms} | dict.fromkeys(terms, 1.0)}}
     with pytest.raises(IdentifiedFileError, match=r"friction of joint 'joint_1' has terms .*expected pairs cos_H"):
         own_angle_torque(document, ["joint_1"])
 
 
-def test_sections_are_readable(result):
+def test_sections_contain_parameters_and_errors(result):
     document = result.document()
     assert list(document["links"]) == list(result.robot.link_names)
-    for link, own in zip(document["links"].values(), result.parameters.reshape(-1, 10), strict=True):
-        assert [link["mass"], *link["mass_moment"], *link["inertia"]] == list(own)
+    for link, parameters in zip(document["links"].values(), result.parameters.reshape(-1, 10), strict=True):
+        assert [link["mass"], *link["mass_moment"], *link["inertia"]] == list(parameters)
         assert set(link["std"]) == {"mass", "mass_moment", "inertia"}
     for name, joint in zip(result.robot.joint_names, result.model.joints, strict=True):
         entry = document["friction"][name]
@@ -133,9 +139,9 @@ def test_sections_are_readable(result):
     assert ".inf" not in text
 
 
-def test_gravity_is_that_of_the_links_in_the_compensator(tmp_path):
+def test_compensator_uses_gravity_of_the_links(tmp_path):
     robot = ur10()
-    result = fitted(robot, JointFriction(offset=True, smoothing=0.02))
+    result = identify_arm(robot, JointFriction(offset=True, smoothing=0.02))
     path = result.save(tmp_path / "identified.yaml")
     _, gravity = load_gravity_torque(path, robot.urdf)
     section = load_identified(path)["gravity"]
@@ -149,11 +155,13 @@ def test_gravity_is_that_of_the_links_in_the_compensator(tmp_path):
     assert np.max(np.abs(nominal - robot.gravity_torque(poses))) > 3
 
 
-def test_errors_of_the_moments_cover_the_truth():
+def test_standard_errors_of_moments_cover_the_truth():
     robot = ur10()
     gravity = GravityModel(robot)
     truth = dict(zip(gravity.names, gravity.project(robot.parameters), strict=True))
-    section = fitted(robot, JointFriction(offset=True, smoothing=0.02), torque_gain_error=0.0).document()["gravity"]
+    section = identify_arm(robot, JointFriction(offset=True, smoothing=0.02), torque_gain_error=0.0).document()[
+        "gravity"
+    ]
     scores = [
         (section[joint][moment] - truth[f"{moment} {joint}"]) / section[joint]["std"][moment]
         for joint in robot.joint_names[1:]
@@ -163,27 +171,27 @@ def test_errors_of_the_moments_cover_the_truth():
     assert max(section[joint]["std"]["n_x"] for joint in robot.joint_names[1:]) < 0.1
 
 
-def test_a_locked_joint_is_not_compensated(tmp_path):
-    """Its gravity torque cannot be distinguished from its offset, and those before it depend on it."""
+def test_does_not_compensate_locked_joints(tmp_path):
+    """Its gravity torque cannot be distinguished from its offset; joints before it depend on it."""
     robot = ur10()
-    result = fitted(robot, JointFriction(offset=True, smoothing=0.02), still=(1, 2, 3))
+    result = identify_arm(robot, JointFriction(offset=True, smoothing=0.02), still=(1, 2, 3))
     section = result.document()["gravity"]
     assert section["shoulder_pan_joint"]["torque_free"] is True
-    lost = [joint for joint in robot.joint_names[1:] if not section[joint]["observable"]]
-    assert "shoulder_lift_joint" in lost
-    for joint in lost:
+    unobservable = [joint for joint in robot.joint_names[1:] if not section[joint]["observable"]]
+    assert "shoulder_lift_joint" in unobservable
+    for joint in unobservable:
         assert section[joint]["torque_free"] is False
         assert section[joint]["reason"]
         assert None in section[joint]["std"].values()
     path = result.save(tmp_path / "identified.yaml")
-    with pytest.raises(IdentifiedFileError, match=f"joint '{lost[0]}' was not observable"):
+    with pytest.raises(IdentifiedFileError, match=f"joint '{unobservable[0]}' was not observable"):
         load_gravity_torque(path, robot.urdf)
     with pytest.raises(IdentifiedFileError, match="was not observable"):
         gravity_moments(load_identified(path), GravityModel(robot))
 
 
 def test_prismatic_joints_have_a_mass(tmp_path):
-    result = fitted(chain(), JointFriction(offset=True, smoothing=0.02))
+    result = identify_arm(chain(), JointFriction(offset=True, smoothing=0.02))
     section = result.document()["gravity"]
     assert section["joint_2"]["mass"] > 0
     assert section["joint_2"]["std"]["mass"] > 0
@@ -197,21 +205,23 @@ def test_prismatic_joints_have_a_mass(tmp_path):
 DELETE = object()
 
 
-def changed(document: dict, path: tuple, value: object) -> dict:
-    """A document with something else at a path; all other sections are those of `document`."""
-    found = section = copy.copy(document)
+def change_document(document: dict, path: tuple, value: object) -> dict:
+    """Return the document with another value at a path; other sections are shared."""
+    result = copy.copy(document)
+    section = result
     *parents, last = path
     for key in parents:
-        section[key] = section = copy.copy(section[key])
+        section[key] = copy.copy(section[key])
+        section = section[key]
     if value is DELETE:
         del section[last]
     else:
         section[last] = value
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("path", "value", "message"),
     [
         (("links",), DELETE, "no section 'links'"),
         (("links",), [1, 2], "no section 'links'"),
@@ -246,20 +256,20 @@ def changed(document: dict, path: tuple, value: object) -> dict:
         (("robot", "kinematics_sha256"), "0", "other axes or placements"),
     ],
 )
-def test_malformed_files(document, path, value, words):
-    with pytest.raises(IdentifiedFileError, match=words):
-        link_model(changed(document, path, value), wrong(ur10()))
+def test_refuses_malformed_sections(document, path, value, message):
+    with pytest.raises(IdentifiedFileError, match=message):
+        link_model(change_document(document, path, value), wrong(ur10()))
 
 
-def places(node, path=()):
-    """Paths of all entries of a document."""
+def list_paths(node, path=()):
+    """Yield the paths of all entries of a document."""
     entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in entries:
         yield (*path, key)
-        yield from places(value, (*path, key))
+        yield from list_paths(value, (*path, key))
 
 
-ANYTHING = st.one_of(
+ARBITRARY_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(10**400), 10**400),
@@ -273,35 +283,35 @@ ANYTHING = st.one_of(
 
 @pytest.fixture(name="readable", scope="module")
 def fixture_readable(document):
-    """Paths of what is read, and the gravity of the arm."""
+    """Return the paths of entries that are read, and the gravity model of the arm."""
     sections = ("links", "friction", "signals", "robot", "gravity")
-    # `load_identified` sees to it that there is a section of the robot.
-    return [p for p in places(document) if p[0] in sections and p != ("robot",)], GravityModel(ur10())
+    # `load_identified` requires the section of the robot.
+    return [p for p in list_paths(document) if p[0] in sections and p != ("robot",)], GravityModel(ur10())
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_file_is_a_model_or_one_clear_error(document, readable, data):
+def test_any_document_yields_a_model_or_an_error(document, readable, data):
     paths, gravity = readable
-    broken = changed(document, data.draw(st.sampled_from(paths)), data.draw(ANYTHING))
+    broken = change_document(document, data.draw(st.sampled_from(paths)), data.draw(ARBITRARY_VALUES))
     for read in (lambda: link_model(broken, ur10()), lambda: gravity_moments(broken, gravity)):
         with suppress(DynidError):
-            found = read()
-            assert np.isfinite(getattr(found, "parameters", found)).all()
+            content = read()
+            assert np.isfinite(getattr(content, "parameters", content)).all()
 
 
-def test_entries_of_base_parameters_hold_no_nan():
+def test_base_parameters_section_has_null_for_nan():
     columns = [[2.0, np.nan, -0.5], [0.2, np.nan, 0.1], [2.5, 0.3, np.nan], [10.0, 10.0, 10.0]]
     expressions = ("Izz1 + Ixx2", "mcx2", "coulomb joint_1")
-    found = base_parameters_section(expressions, *map(np.array, columns))
-    assert found == [
+    section = base_parameters_section(expressions, *map(np.array, columns))
+    assert section == [
         {"expression": "Izz1 + Ixx2", "value": 2.0, "std": 0.2, DOF: 10.0, "urdf": 2.5},
         {"expression": "mcx2", "value": None, "std": None, DOF: 10.0, "urdf": 0.3},
         {"expression": "coulomb joint_1", "value": -0.5, "std": 0.1, DOF: 10.0, "urdf": None},
     ]
-    json.dumps(found, allow_nan=False)
+    json.dumps(section, allow_nan=False)
 
 
-def test_signals_as_they_were_chosen():
+def test_signals_section_contains_the_cutoff_frequencies():
     section = signals_section(LinkSignals(3.0, 11.0, "given"))
     assert section == {"cutoff": 3.0, "motion_cutoff": 11.0, "reason": "given"}

@@ -1,4 +1,4 @@
-"""Predicted torques against Pinocchio's, sample by sample and through the low-pass."""
+"""Compare predicted torques with Pinocchio's, by sample and through the low-pass."""
 
 from functools import partial
 
@@ -22,22 +22,23 @@ MOTION = Fourier(3, size=0.5)
 
 @pytest.fixture(name="model", scope="module")
 def fixture_model():
-    """The true links in an arm whose URDF is wrong: its own inertias must not be used."""
+    """Return the true links in an arm whose URDF has other inertial parameters, which must not be used."""
     return LinkModel(wrong(chain()), chain().parameters, FrictionModel(FRICTION), np.tile(COEFFICIENTS, 3), SIGNALS)
 
 
-def relative(found, true):
-    return np.sqrt(np.mean((found - true) ** 2, axis=0) / np.mean(true**2, axis=0))
+def compute_relative_error(predicted, true):
+    """Return the RMS error of each column relative to its RMS."""
+    return np.sqrt(np.mean((predicted - true) ** 2, axis=0) / np.mean(true**2, axis=0))
 
 
-def test_torque_of_motion_is_pinocchios_and_frictions(model):
+def test_predicted_torque_matches_pinocchio_plus_friction(model):
     motion = MOTION(np.linspace(0, 5, 60))
     expected = rigid_torque(chain(), *motion) + DRIVE.torque(*motion[1:])
     np.testing.assert_allclose(model.predict(*motion), expected, atol=1e-9)
     np.testing.assert_allclose(model.predict(*(values.tolist() for values in motion)), expected, atol=1e-9)
 
 
-def test_torque_of_coupled_joints():
+def test_predicted_torque_includes_coupling():
     robot = ur10()
     friction = FrictionModel(JointFriction.none(), [(4, 5)])
     model = LinkModel(robot, robot.parameters, friction, np.array([0.7, 0.2, 1.5]), SIGNALS)
@@ -50,15 +51,15 @@ def test_torque_of_coupled_joints():
     _, measured, predicted = compare(
         model, type(recording)(robot.joint_names, recording.time, recording.position, recording.velocity, torque)
     )
-    assert np.all(relative(predicted, measured) < 0.02)
+    assert np.all(compute_relative_error(predicted, measured) < 0.02)
 
 
 @pytest.mark.parametrize("rate", [60.0, 1000.0])
-def test_every_recorded_sample_is_predicted(model, rate):
+def test_predicts_all_recorded_samples(model, rate):
     recording = record(chain(), MOTION, DRIVE, rate=rate, duration=6.0, noise=0.0)
     predicted = model.predict_recording(recording)
     assert predicted.shape == recording.torque.shape
-    assert np.all(relative(predicted, recording.torque) < 0.01)
+    assert np.all(compute_relative_error(predicted, recording.torque) < 0.01)
     shuffled = recording.select(recording.joint_names[::-1])
     np.testing.assert_array_equal(model.predict_recording(shuffled), predicted)
     unmeasured = type(recording)(
@@ -67,36 +68,38 @@ def test_every_recorded_sample_is_predicted(model, rate):
     np.testing.assert_allclose(model.predict_recording(unmeasured), predicted)
 
 
-def test_comparison_is_of_both_through_the_same_low_pass(model):
+def test_compares_torques_through_the_same_low_pass(model):
     recording = record(chain(), MOTION, DRIVE, rate=200.0, duration=10.0, noise=0.5)
     time, measured, predicted = compare(model, recording)
     low_pass = LowPass(7.0, 200.0)
     truth = model.predict(*MOTION(recording.time))
-    for found, whole in ((measured, recording.torque), (predicted, truth)):
-        expected = np.column_stack([np.interp(time, recording.time, column) for column in low_pass.filter(whole).T])
-        assert np.all(relative(found, expected) < 0.01)
+    for low_passed, signal in ((measured, recording.torque), (predicted, truth)):
+        expected = np.column_stack([np.interp(time, recording.time, column) for column in low_pass.filter(signal).T])
+        assert np.all(compute_relative_error(low_passed, expected) < 0.01)
     validation = validate(model, recording)
     np.testing.assert_allclose(validation.rms, np.sqrt(np.mean((measured - predicted) ** 2, axis=0)))
     assert validation.recording == recording.source
-    # Noise that the low-pass lets through: about 7 of 100 Hz.
+    # The low-pass transmits about 7 of 100 Hz of the noise.
     assert np.all((validation.rms > 0.05) & (validation.rms < 0.25))
-    np.testing.assert_allclose(validation.relative_rms, relative(predicted, measured))
+    np.testing.assert_allclose(validation.relative_rms, compute_relative_error(predicted, measured))
 
 
-def test_wrong_links_show(model):
+def test_wrong_links_increase_the_residual(model):
     recording = record(chain(), MOTION, DRIVE, noise=0.05)
     nominal = LinkModel(model.robot, model.robot.parameters, model.friction, model.coefficients, SIGNALS)
     assert np.all(validate(nominal, recording).rms > 5 * validate(model, recording).rms)
 
 
-def test_the_robots_own_links_do_not_matter(model):
+def test_ignores_inertial_parameters_of_the_robot(model):
     recording = record(chain(), MOTION, DRIVE, noise=0.05)
-    other = LinkModel(with_links(chain(), np.zeros(30)), model.parameters, model.friction, model.coefficients, SIGNALS)
-    np.testing.assert_allclose(validate(other, recording).rms, validate(model, recording).rms, rtol=1e-9)
-    np.testing.assert_allclose(other.predict_recording(recording), model.predict_recording(recording), atol=1e-9)
+    massless = LinkModel(
+        with_links(chain(), np.zeros(30)), model.parameters, model.friction, model.coefficients, SIGNALS
+    )
+    np.testing.assert_allclose(validate(massless, recording).rms, validate(model, recording).rms, rtol=1e-9)
+    np.testing.assert_allclose(massless.predict_recording(recording), model.predict_recording(recording), atol=1e-9)
 
 
-def test_recordings_that_cannot_be_compared(model):
+def test_refuses_recordings_that_cannot_be_compared(model):
     recording = record(chain(), MOTION, DRIVE, duration=6.0)
     with pytest.raises(RecordingError, match="lacks joint"):
         validate(model, recording.select(recording.joint_names[:2]))

@@ -1,4 +1,4 @@
-"""Residuals of recordings that were not fitted, and what is made of them."""
+"""Test residuals of validation recordings and their use."""
 
 import numpy as np
 import pytest
@@ -12,20 +12,21 @@ JOINTS = ("a", "b")
 MEASURED = np.column_stack([np.sin(np.arange(400) / 10), 3.0 + np.cos(np.arange(400) / 7)])
 
 
-def validation(rms):
+def create_validation(rms):
+    """Return the validation of one recording with these residuals."""
     ones = np.ones(2)
     return Validation("run.csv", JOINTS, np.array(rms), 0.1 * ones, 0.9 * ones)
 
 
 @pytest.mark.parametrize("offset", [0.3, -0.3])
-def test_a_constant_error_counts_in_full(offset):
-    found = validate_torque("run.csv", JOINTS, MEASURED, MEASURED + offset)
-    np.testing.assert_allclose(found.rms, 0.3)
-    np.testing.assert_allclose(found.relative_rms, 0.3 / np.sqrt(np.mean(MEASURED**2, axis=0)))
-    np.testing.assert_allclose(found.r2, 1 - 0.09 / MEASURED.var(axis=0))
+def test_validation_counts_constant_errors_in_full(offset):
+    validation = validate_torque("run.csv", JOINTS, MEASURED, MEASURED + offset)
+    np.testing.assert_allclose(validation.rms, 0.3)
+    np.testing.assert_allclose(validation.relative_rms, 0.3 / np.sqrt(np.mean(MEASURED**2, axis=0)))
+    np.testing.assert_allclose(validation.r2, 1 - 0.09 / MEASURED.var(axis=0))
 
 
-def test_what_is_not_predicted_or_does_not_vary_has_no_number():
+def test_validation_is_nan_without_prediction_or_variation():
     predicted = MEASURED * [np.nan, 1.0]
     assert np.isnan(validate_torque("run.csv", JOINTS, MEASURED, predicted).rms).tolist() == [True, False]
     constant = np.tile([2.0, 3.0], (50, 1))
@@ -33,19 +34,19 @@ def test_what_is_not_predicted_or_does_not_vary_has_no_number():
 
 
 @pytest.mark.parametrize(("rms", "expected"), [([0.2, 0.9], [0.5, 0.9]), ([0.7, 0.1], [0.7, 0.5]), ([], [0.5, 0.5])])
-def test_the_larger_residual_of_fit_and_validation_counts(rms, expected):
+def test_larger_residual_of_fit_and_validation_counts(rms, expected):
     document = {
         "residual_rms": {"a": 0.5, "b": 0.5},
-        "validation": [validation(rms).document()] if rms else [],
+        "validation": [create_validation(rms).document()] if rms else [],
     }
     document = IdentifiedDocument(document, "identified.yaml")
     assert residual_rms(document, JOINTS).tolist() == expected
 
 
-def test_validations_are_read_as_they_were_written():
-    document = IdentifiedDocument({"validation": [validation([0.2, np.nan]).document()]}, "identified.yaml")
-    (read,) = read_validations(document, JOINTS)
-    np.testing.assert_array_equal(read.rms, [0.2, np.nan])
-    assert (read.recording, read.unit) == ("run.csv", "N m")
+def test_validations_round_trip():
+    document = IdentifiedDocument({"validation": [create_validation([0.2, np.nan]).document()]}, "identified.yaml")
+    (validation,) = read_validations(document, JOINTS)
+    np.testing.assert_array_equal(validation.rms, [0.2, np.nan])
+    assert (validation.recording, validation.unit) == ("run.csv", "N m")
     with pytest.raises(IdentifiedFileError, match="must be a list of mappings"):
         read_validations(IdentifiedDocument({"validation": {"rms": 1}}, "identified.yaml"), JOINTS)

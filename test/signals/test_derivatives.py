@@ -1,4 +1,4 @@
-"""test_derivatives."""
+"""Test derivatives of position by central differences, low-pass and local polynomials."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from dynid_ros.signals import (
 from dynid_ros.signals.low_pass import differentiate_at
 
 
-def test_exact_on_sixth_degree_polynomials_to_the_ends():
+def test_differences_are_exact_for_polynomials_of_degree_six():
     time = np.linspace(0, 1, 50)
     polynomial = np.polynomial.Polynomial([1, -2, 3, 1, -4, 2, 1])
     velocity, acceleration = central_differences(polynomial(time), time[1])
@@ -21,8 +21,9 @@ def test_exact_on_sixth_degree_polynomials_to_the_ends():
     np.testing.assert_allclose(acceleration, polynomial.deriv(2)(time), atol=1e-6)
 
 
-def test_filtered_motion_is_without_phase_and_cleaner_than_plain_differences():
-    rate, omega = 500.0, 2 * np.pi * 1.5
+def test_filtered_motion_has_no_phase_lag_and_little_noise():
+    rate = 500.0
+    omega = 2 * np.pi * 1.5
     time = np.arange(0, 20, 1 / rate)
     noise = 1e-4 * np.random.default_rng(1).normal(size=(len(time), 1))
     q = np.sin(omega * time)[:, None] + noise
@@ -36,12 +37,12 @@ def test_filtered_motion_is_without_phase_and_cleaner_than_plain_differences():
     assert np.std(error) < 1e-3 * np.std(np.diff(q[:, 0], 2) * rate**2)
 
 
-def test_too_short_motion():
+def test_refuses_motions_of_six_samples():
     with pytest.raises(RecordingError, match="7 samples, there are 6"):
         central_differences(np.zeros(6), 0.01)
 
 
-def test_exact_on_quadratics_whatever_the_number_of_columns():
+def test_local_fits_are_exact_for_quadratics():
     time = 0.01 * np.arange(200)
     q = np.column_stack([1 + 2 * time + 3 * time**2, -time])
     velocity, acceleration = differentiate(time, q, 0.1)
@@ -49,28 +50,28 @@ def test_exact_on_quadratics_whatever_the_number_of_columns():
     np.testing.assert_allclose(acceleration, np.column_stack([np.full(200, 6.0), np.zeros(200)]), atol=1e-7)
 
 
-def test_jitter_does_little_harm():
+def test_local_fits_tolerate_jitter():
     time = np.cumsum(np.random.default_rng(0).choice([0.010, 0.012], 2000))
     velocity, _ = differentiate(time, np.sin(2 * time)[:, None], 0.1)
     np.testing.assert_allclose(velocity[20:-20, 0], 2 * np.cos(2 * time[20:-20]), atol=0.02)
 
 
-def test_few_rows_get_the_derivatives_of_the_whole_recording():
+def test_derivatives_at_rows_match_those_of_the_recording():
     rng = np.random.default_rng(3)
     time = np.cumsum(rng.choice([0.010, 0.012], 2000))
     q = np.cumsum(rng.normal(size=(2000, 2)), axis=0)
     rows = np.array([0, 1, 4, 700, 1301, 1997, 1999])
-    for whole, few in zip(differentiate(time, q, 0.1), differentiate_at(rows, time, q, 0.1), strict=True):
-        np.testing.assert_allclose(few, whole[rows], rtol=1e-9, atol=1e-7)
+    for complete, selected in zip(differentiate(time, q, 0.1), differentiate_at(rows, time, q, 0.1), strict=True):
+        np.testing.assert_allclose(selected, complete[rows], rtol=1e-9, atol=1e-7)
 
 
-def test_noise_of_the_velocity_is_that_of_the_least_squares_slope():
+def test_velocity_noise_matches_least_squares_slopes():
     noise = np.random.default_rng(1).normal(size=(100_000, 1))
     velocity, _ = differentiate(0.01 * np.arange(len(noise)), noise, 0.11)
     assert np.std(velocity) == pytest.approx(1 / (0.01 * np.sqrt(110)), rel=0.02)
 
 
-def test_a_clock_that_was_set_takes_no_memory_and_changes_nothing_elsewhere():
+def test_clock_steps_affect_only_their_neighbourhood():
     time = 0.01 * np.arange(400)
     q = np.sin(2 * time)[:, None]
     expected, _ = differentiate(time, q, 0.1)
