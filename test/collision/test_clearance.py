@@ -1,4 +1,4 @@
-"""test_clearance."""
+"""Test distances between links and obstacles: against meshes in Coal, their gradient, and monotonic clearance."""
 
 from itertools import pairwise
 
@@ -14,13 +14,11 @@ from dynid_ros.excitation import FourierExcitation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
-# Against the real meshes in coal.
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "most_cautious"), [("ur10", 0.13), ("panda", 0.08)])
-def test_no_collision_of_real_meshes_is_missed_and_few_poses_are_lost(name, most_cautious):
-    """Link by link: wherever two meshes touch, their capsules do."""
+@pytest.mark.parametrize(("name", "max_false_share"), [("ur10", 0.13), ("panda", 0.08)])
+def test_capsules_detect_all_collisions_of_real_meshes(name, max_false_share):
+    """For each pair of links: wherever two meshes touch, their capsules do."""
     robot, bodies = arm_meshes.arm(name)
     workspace = Workspace(robot, bodies=bodies)
     coal = arm_meshes.CoalArm(name)
@@ -28,19 +26,19 @@ def test_no_collision_of_real_meshes_is_missed_and_few_poses_are_lost(name, most
     touching = coal.colliding(poses)
     room = workspace.distances(poses).room
     pairs = workspace._checks[0]
-    ours = np.column_stack([pairs.link, pairs.other_link])
+    pair_links = np.column_stack([pairs.link, pairs.other_link])
     for links in np.unique(coal.links, axis=0):
         truth = touching[:, np.all(coal.links == links, axis=1)].any(axis=1)
-        found = (room[:, np.all(ours == links, axis=1)] < 0).any(axis=1)
-        assert not np.any(truth & ~found), links
+        detected = (room[:, np.all(pair_links == links, axis=1)] < 0).any(axis=1)
+        assert not np.any(truth & ~detected), links
     truth = touching.any(axis=1)
     assert truth.mean() > 0.1
-    assert np.mean(~workspace.allowed(poses) & ~truth) < most_cautious
+    assert np.mean(~workspace.allowed(poses) & ~truth) < max_false_share
 
 
 @pytest.mark.parametrize("name", ["ur10", pytest.param("panda", marks=pytest.mark.slow)])
-def test_larger_clearance_allows_no_further_pose_and_locks_nothing(name):
-    """The wrists have less than 5 cm between links that are two joints apart; the arm must still be able to move."""
+def test_larger_clearance_allows_fewer_poses(name):
+    """Wrist links that are two joints apart have less than 5 cm between them; the arm must still be able to move."""
     robot, bodies = arm_meshes.arm(name)
     poses = arm_meshes.poses(robot, 150, seed=12)
     allowed = [Workspace(robot, clearance=c, bodies=bodies).allowed(poses) for c in (0.0, 0.01, 0.05)]
@@ -50,7 +48,7 @@ def test_larger_clearance_allows_no_further_pose_and_locks_nothing(name):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("with_bodies", [True, False])
-def test_larger_clearance_allows_no_further_pose_of_any_chain(seed, with_bodies):
+def test_larger_clearance_allows_fewer_poses_of_random_chains(seed, with_bodies):
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(random_chains.random_urdf(rng, 5), tip=random_chains.TIP)
     lines = Bodies.lines(robot)
@@ -64,8 +62,8 @@ def test_larger_clearance_allows_no_further_pose_of_any_chain(seed, with_bodies)
     assert all(np.all(closer | ~further) for closer, further in pairwise(allowed))
 
 
-def test_larger_clearance_does_not_exempt_first_link_from_an_obstacle():
-    """The first link swings through a post that is 5 cm from its axis."""
+def test_larger_clearance_does_not_exempt_the_first_link():
+    """The first link swings through a post at 5 cm from its axis."""
     robot = RobotModel.from_urdf(TWO_ARMS, "left_tip")
     post = Obstacle("post", [-0.05, 0.25, -1.0], [0.05, 0.3, 1.0])
     poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (100, 2))
@@ -74,7 +72,7 @@ def test_larger_clearance_does_not_exempt_first_link_from_an_obstacle():
     assert np.all(near | ~far)
 
 
-def test_pedestal_near_the_first_link_leaves_the_arm_its_poses():
+def test_pedestals_near_the_first_link_allow_poses():
     robot, bodies = arm_meshes.arm("ur10")
     pedestal = Obstacle("pedestal", [-0.08, -0.05, -0.5], [0.08, 0.05, 0.0])
     poses = arm_meshes.poses(robot, 60, seed=12)
@@ -83,8 +81,8 @@ def test_pedestal_near_the_first_link_leaves_the_arm_its_poses():
     assert allowed[1].any()
 
 
-def test_links_whose_distance_no_joint_changes_leave_room_for_a_motion():
-    """A wrist turns in front of the forearm, at 2 cm from it in all poses."""
+def test_ignores_pairs_at_constant_distance():
+    """A wrist turns in front of the forearm, always 2 cm from it."""
     turn = '<limit lower="-1" upper="1" velocity="3" effort="90"/>'
     parts = (
         ("base", "arm", "0 0 0", "0 0 1"),
@@ -111,8 +109,8 @@ def test_links_whose_distance_no_joint_changes_leave_room_for_a_motion():
 
 
 @pytest.mark.parametrize(("axis", "is_telescope"), [("1 0 0", True), ("0 1 0", False)])
-def test_sections_of_a_telescope_may_lie_in_each_other(axis, is_telescope):
-    """The outer and the inner section, 0.4 m long, overlap unless both slides are out."""
+def test_sections_of_a_telescope_may_overlap(axis, is_telescope):
+    """The outer and inner section, 0.4 m long, overlap unless both prismatic joints are extended."""
     section = '<collision><geometry><box size="0.4 0.08 0.08"/></geometry></collision>'
     slide = '<limit lower="0" upper="0.25" velocity="1" effort="90"/>'
     text = robot(
@@ -126,15 +124,16 @@ def test_sections_of_a_telescope_may_lie_in_each_other(axis, is_telescope):
     assert (("inner", "outer") in workspace.close_pairs) != is_telescope
 
 
-def scene():
-    turned = np.eye(4)
-    turned[:3, :3] = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
-    turned[:3, 3] = [0.4, 0.3, 0.6]
-    return [Obstacle("crate", [-0.2, -0.1, -0.3], [0.2, 0.1, 0.3], turned)]
+def create_obstacles():
+    """Return one rotated crate."""
+    pose = np.eye(4)
+    pose[:3, :3] = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    pose[:3, 3] = [0.4, 0.3, 0.6]
+    return [Obstacle("crate", [-0.2, -0.1, -0.3], [0.2, 0.1, 0.3], pose)]
 
 
-def check_gradient(workspace, poses, share):
-    """By central differences; where two parts take turns in being nearest, the distance has a kink."""
+def assert_gradient(workspace, poses, share):
+    """Compare the gradient with central differences in a share of poses; distances have kinks between nearest parts."""
     weights = np.random.default_rng(1).normal(size=workspace.distances(poses).room.shape)
     gradient = workspace.distances(poses).gradient(weights)
     step = 1e-6
@@ -159,20 +158,20 @@ TWO_ARMS = robot(
         )
     ),
 )
-"""In a plane: two arms that point away from each other along y, of links of 0.2 m."""
+"""Two planar arms with links of 0.2 m that point away from each other along y."""
 
 
 @pytest.mark.parametrize("name", ["ur10", pytest.param("panda", marks=pytest.mark.slow)])
-def test_gradient_of_real_arms(name):
+def test_distance_gradient_of_real_arms(name):
     robot, bodies = arm_meshes.arm(name)
-    workspace = Workspace(robot, -0.5, 0.01, bodies, box=([-0.6] * 3, [0.6] * 3), obstacles=scene())
+    workspace = Workspace(robot, -0.5, 0.01, bodies, box=([-0.6] * 3, [0.6] * 3), obstacles=create_obstacles())
     assert workspace.distances(arm_meshes.poses(robot, 3, 0)).room.shape == (3, len(workspace.names))
-    check_gradient(workspace, arm_meshes.poses(robot, 40, 3), share=0.95)
+    assert_gradient(workspace, arm_meshes.poses(robot, 40, 3), share=0.95)
 
 
 @pytest.mark.parametrize("is_tree", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-def test_gradient_of_any_arm_with_joints_that_slide_or_mimic(seed, is_tree):
+def test_distance_gradient_of_random_chains_and_trees(seed, is_tree):
     rng = np.random.default_rng(seed)
     if is_tree:
         robot = RobotModel.from_urdf(random_chains.random_tree_urdf(rng, 7), "all")
@@ -181,24 +180,24 @@ def test_gradient_of_any_arm_with_joints_that_slide_or_mimic(seed, is_tree):
     assert robot.chain.has_branches == is_tree
     lines = Bodies.lines(robot)
     bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.03, lines.hulls, lines.names)
-    workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=scene())
-    check_gradient(workspace, rng.uniform(-1.5, 1.5, (60, robot.n_joints)), share=0.95)
+    workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=create_obstacles())
+    assert_gradient(workspace, rng.uniform(-1.5, 1.5, (60, robot.n_joints)), share=0.95)
 
 
-def test_lines_of_two_branches_are_kept_apart_and_neighbours_are_not():
+def test_branches_keep_apart_except_for_neighbours():
     robot = RobotModel.from_urdf(TWO_ARMS, "all")
     workspace = Workspace(robot, clearance=0.01)
     pairs = {tuple(sorted(name.split("'")[1::2])) for name in workspace.names if "' and '" in name}
     assert ("left_hand", "right_hand") in pairs
     assert ("base", "left_hand") in pairs
-    assert ("base", "base") not in pairs  # these lines begin at one point
+    assert ("base", "base") not in pairs  # these lines start at the same point
     quarter = np.pi / 4
     crossing = [3 * quarter, quarter, -3 * quarter, -quarter]
     poses = np.array([[0.0] * 4, [2 * quarter, 0.0, -2 * quarter, 0.0], crossing])
     assert workspace.allowed(poses).tolist() == [True, True, False]
 
 
-def test_weights_of_another_shape_are_refused():
+def test_refuses_weights_of_another_shape():
     robot, bodies = arm_meshes.arm("panda")
     with pytest.raises(CollisionError, match=r"weights have shape \(2, 3\)"):
         Workspace(robot, bodies=bodies).distances(arm_meshes.poses(robot, 2, 0)).gradient(np.ones((2, 3)))

@@ -1,3 +1,5 @@
+"""Test obstacles from files, and allowed pairs of links from options and SRDF files."""
+
 import numpy as np
 import pytest
 from pinocchio_arm import example_urdf
@@ -14,7 +16,7 @@ TABLE = "{name: table, size: [2.0, 1.0, 0.1], position: [0.5, 0.0, -0.05]}"
 TWO_ARMS = ("left_gripper", "right_gripper")
 
 
-def test_boxes_are_read(tmp_path):
+def test_reads_boxes(tmp_path):
     path = tmp_path / "cell.yaml"
     path.write_text(
         f"- {TABLE}\n- {{name: wall, size: [1, 2, 3], position: [0, 4, 0], rpy: [0, 0, 1.5707963267948966]}}"
@@ -43,7 +45,7 @@ def test_boxes_are_read(tmp_path):
         ("- [", "cannot be read"),
     ],
 )
-def test_mistakes_are_named(tmp_path, text, message):
+def test_reports_mistakes_in_obstacle_files(tmp_path, text, message):
     path = tmp_path / "cell.yaml"
     path.write_text(text)
     with pytest.raises(CollisionError, match=f"cell.yaml.*{message}"):
@@ -52,7 +54,7 @@ def test_mistakes_are_named(tmp_path, text, message):
         read_obstacles(tmp_path / "none.yaml")
 
 
-def test_senseless_boxes_are_refused():
+def test_refuses_invalid_boxes():
     with pytest.raises(CollisionError, match=r"'a': lower corner .* is not below"):
         Obstacle("a", [0, 0, 0], [1, 1, -1])
     with pytest.raises(CollisionError, match=r"'a': pose is not a \(4, 4\) transform"):
@@ -61,24 +63,25 @@ def test_senseless_boxes_are_refused():
         Obstacle("a", [0, 0], [1, 1, 1])
 
 
-@pytest.mark.slow  # its meshes take ten seconds
-def test_baxter_may_move_where_its_srdf_says_what_touches():
+@pytest.mark.slow  # reading the meshes takes ten seconds
+def test_srdf_of_baxter_allows_touching_links():
     urdf = example_urdf("baxter_description/urdf/baxter.urdf")
     srdf = example_urdf("baxter_description/srdf/baxter_manipulation.srdf")
     robot = RobotModel.from_urdf(urdf, TWO_ARMS, held={"head_pan": 0.0})
     poses = np.random.default_rng(0).uniform(robot.limits.lower, robot.limits.upper, (2000, robot.n_joints))
-    told, untold = (Bodies.of(robot, [urdf.parents[3]], srdf=path) for path in (srdf, None))
-    assert frozenset({"head", "torso"}) in told.allowed
-    assert not untold.allowed
-    refused, allowed = (Workspace(robot, -np.inf, 0.05, bodies) for bodies in (untold, told))
-    assert not refused.allowed(poses).any()
-    assert 0.1 < allowed.allowed(poses).mean() < 0.9
-    # The arms still keep apart from each other.
-    assert any("'left_" in name and "'right_" in name for name in allowed.names)
-    assert not any({"head", "torso"} == set(name.split("'")[1::2]) for name in allowed.names)
+    with_srdf = Bodies.of(robot, [urdf.parents[3]], srdf=srdf)
+    without_srdf = Bodies.of(robot, [urdf.parents[3]])
+    assert frozenset({"head", "torso"}) in with_srdf.allowed
+    assert not without_srdf.allowed
+    workspace = Workspace(robot, -np.inf, 0.05, with_srdf)
+    assert not Workspace(robot, -np.inf, 0.05, without_srdf).allowed(poses).any()
+    assert 0.1 < workspace.allowed(poses).mean() < 0.9
+    # The arms still keep apart.
+    assert any("'left_" in name and "'right_" in name for name in workspace.names)
+    assert not any({"head", "torso"} == set(name.split("'")[1::2]) for name in workspace.names)
 
 
-def test_pairs_are_named_by_links():
+def test_reads_pairs_of_links():
     links = ["a", "b", "left:b"]
     assert pair_of_links("a:b", links) == {"a", "b"}
     assert pair_of_links(" a:left:b", links) == {"a", "left:b"}
@@ -87,7 +90,7 @@ def test_pairs_are_named_by_links():
             pair_of_links(wrong, links)
 
 
-def test_an_srdf_of_another_robot_is_refused(tmp_path):
+def test_refuses_malformed_srdf_files(tmp_path):
     urdf = '<robot name="mine"><link name="a"/><link name="b"/></robot>'
     path = tmp_path / "arm.srdf"
     cases = {
@@ -98,9 +101,9 @@ def test_an_srdf_of_another_robot_is_refused(tmp_path):
         "<robot": "does not parse",
         '<!DOCTYPE robot><robot name="mine"/>': "document type",
     }
-    for text, words in cases.items():
+    for text, message in cases.items():
         path.write_text(text)
-        with pytest.raises(CollisionError, match=words) as error:
+        with pytest.raises(CollisionError, match=message) as error:
             allowed_pairs(path, LinkTree(urdf, "URDF"))
         assert "\n" not in str(error.value)
         assert "arm.srdf" in str(error.value)

@@ -1,3 +1,5 @@
+"""Test connections between poses within limits and workspace, and visits of several poses."""
+
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,36 +17,36 @@ DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 LIMITS = MotionLimits.of(ROBOT, 4.0)
 
 
-def test_free_way_is_straight_and_as_fast_as_the_limits_allow():
+def test_connects_poses_by_the_fastest_straight_motion():
     motion = Connection(LIMITS, Workspace(ROBOT, 0.0)).connect([0.0, -0.5, 0.0], [1.0, -1.0, 0.5])
-    along = motion.at(np.linspace(0, motion.duration, 200))[0] - [0.0, -0.5, 0.0]
-    np.testing.assert_allclose(np.cross(along, [1.0, -0.5, 0.5]), 0.0, atol=1e-12)
+    displacement = motion.at(np.linspace(0, motion.duration, 200))[0] - [0.0, -0.5, 0.0]
+    np.testing.assert_allclose(np.cross(displacement, [1.0, -0.5, 0.5]), 0.0, atol=1e-12)
     acceleration = np.abs(motion.at(np.linspace(0, motion.duration, 20001))[2])
     assert acceleration.max() == pytest.approx(4.0, rel=1e-6)
     check_limits(motion, LIMITS)
 
 
 @pytest.mark.slow
-def test_way_through_the_floor_goes_over_another_pose():
-    """An arm that hangs: straight ways like to lead through the stretched arm, which is too long for the room."""
+def test_avoids_the_floor_by_an_intermediate_pose():
+    """The arm hangs upside down: many straight paths pass the stretched arm, which is too long for the workspace."""
     robot = RobotModel.from_urdf(DEMO_ARM, gravity=(0, 0, 9.80665))
     limits = MotionLimits.of(robot, 4.0)
     workspace = Workspace(robot, -0.9, 0.1)
     connection = Connection(limits, workspace)
     poses = limits.poses(256)
     poses = poses[workspace.allowed(poses)][:41]
-    around = 0
+    n_detours = 0
     for start, goal in pairwise(poses):
         motion = connection.connect(start, goal)
         np.testing.assert_allclose(motion.position[[0, -1]], [start, goal], atol=1e-12)
         check_limits(motion, limits)
         origins = robot.forward_kinematics(motion.at(np.arange(0.0, motion.duration, 0.01))[0])[:, 2:, 2, 3]
         assert origins.max() <= 0.9 + 1e-4
-        around += motion.n_samples > 2
-    assert around >= 5
+        n_detours += motion.n_samples > 2
+    assert n_detours >= 5
 
 
-def test_no_way_is_refused_with_the_reason():
+def test_reports_why_no_motion_is_safe():
     connection = Connection(LIMITS, Workspace(ROBOT, 0.31))
     with pytest.raises(TrajectoryError, match=r"no safe way there: .*'link_3' would be at height .* at 0.000 s"):
         connection.connect([0.0, 0.2, 0.0], [0.0, -0.5, 0.0])
@@ -54,7 +56,7 @@ def test_no_way_is_refused_with_the_reason():
         connection.connect([2.6, -0.5, 0.0], [0.0, -0.5, 0.0])
 
 
-def test_visit_rests_at_each_pose_for_its_time():
+def test_visits_poses_with_dwells():
     poses = [[0.0, -0.5, 0.0], [0.5, -0.5, 0.0], [0.5, -0.5, 0.0], [0.0, -0.9, 0.3]]
     motion, rests = Connection(LIMITS, Workspace(ROBOT, 0.0)).visit(poses, [1.0, 0.0, 2.0, 0.5])
     check_limits(motion, LIMITS)
@@ -78,6 +80,6 @@ def test_visit_rests_at_each_pose_for_its_time():
         ([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], 1.0, r"pose 1: the goal pose is \[0.0, nan, 0.0\]; expected a finite"),
     ],
 )
-def test_visit_refuses_what_makes_no_sense(poses, dwell, message):
+def test_refuses_invalid_visits(poses, dwell, message):
     with pytest.raises(TrajectoryError, match=message):
         Connection(LIMITS, Workspace(ROBOT, 0.29)).visit(poses, dwell)

@@ -1,4 +1,4 @@
-"""test_execution."""
+"""Test supervision of a motion in progress, and smooth stops."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,8 @@ def test_fraction_and_end_follow_the_clock():
     assert [MOTION.done(now) for now in (99.0, 103.9, 104.0)] == [False, False, True]
 
 
-def test_arm_may_be_as_far_away_as_its_limit():
-    """Beyond where the motion is, or has been within the latency."""
+def test_accepts_tracking_errors_up_to_the_limit():
+    """The distance counts from any position of the motion within the latency."""
     before = MOTION.trajectory.at(1.8)[0][0]
     assert before < 0.45
     MOTION.check([before - 0.099, 0.0], 102.0)
@@ -41,13 +41,13 @@ def test_arm_may_be_as_far_away_as_its_limit():
         ([0.5, np.nan], "joint 'b' is at nan"),
     ],
 )
-def test_arm_too_far_away_is_named(measured, message):
+def test_reports_joints_beyond_the_tracking_error_limit(measured, message):
     with pytest.raises(TrajectoryError, match=message):
         MOTION.check(measured, 102.0)
 
 
 @pytest.mark.parametrize(("end", "stops"), [(3.6, 4.0), (3.4, 3.4)])
-def test_the_last_piece_takes_a_short_rest_of_the_motion_along(end, stops):
+def test_last_piece_includes_a_short_remainder(end, stops):
     limits = MotionLimits(("a", "b"), ("rad", "rad"), -2.0, 2.0, 1.0, 4.0)
     piece, stop_time = cut_piece(MOTION.trajectory, 1.0, end, limits)
     assert stop_time == stops
@@ -65,7 +65,7 @@ def planned():
     return plan.trajectory, limits
 
 
-def test_stop_is_smooth_short_and_on_the_path_at_any_time(planned):
+def test_stop_is_smooth_short_and_on_the_path(planned):
     motion, limits = planned
     rng = np.random.default_rng(0)
     durations = []
@@ -84,7 +84,7 @@ def test_stop_is_smooth_short_and_on_the_path_at_any_time(planned):
 
 
 @pytest.mark.parametrize("time", [-0.1, 1e9])
-def test_stop_outside_of_the_motion_stays_at_its_ends(planned, time):
+def test_stop_outside_the_motion_stays_at_its_ends(planned, time):
     motion, limits = planned
     stopping = stop(motion, time, limits)
     end = 0 if time < 0 else -1
@@ -92,8 +92,8 @@ def test_stop_outside_of_the_motion_stays_at_its_ends(planned, time):
     assert stopping.duration == pytest.approx(0.2)
 
 
-def test_stop_keeps_to_jerk_limits_and_is_never_faster_than_the_motion(planned):
-    """Of a motion that just meets its jerk limit; the stop may have half as much again."""
+def test_stop_respects_jerk_limits_and_the_speed_of_the_motion(planned):
+    """The motion reaches its jerk limit; the stop may exceed it by half."""
     robot = RobotModel.from_urdf(DEMO_ARM)
     limits = MotionLimits.of(robot, 4.0, jerk_limits=30.0)
     goal = np.array([1.0, -0.8, 0.6, 1.0, 0.5, -1.0])
@@ -113,13 +113,15 @@ def test_stop_keeps_to_jerk_limits_and_is_never_faster_than_the_motion(planned):
 
 
 @pytest.mark.parametrize("jerk", [np.inf, 20.0])
-def test_a_joint_that_still_moves_comes_to_rest_at_a_standstill_within_the_limits(planned, jerk):
+def test_standstill_brakes_moving_joints_within_limits(planned, jerk):
     limits = replace(planned[1], acceleration=np.array(0.5), jerk=np.array(jerk))
-    pose, speed = np.full(len(limits.joint_names), 0.1), 0.05
+    pose = np.full(len(limits.joint_names), 0.1)
+    speed = 0.05
     held = standstill(limits, pose, speed)
     check_limits(held, limits)
     np.testing.assert_array_equal(held.position[-1], pose)
-    way = Trajectory(held.joint_names, held.time, held.position, [0.0 * pose + speed, 0.0 * pose], held.acceleration)
-    time = np.linspace(0.0, way.duration, 2001)
-    largest = np.abs(way.at(time)[2]).max() / 0.5, np.abs(way.jerk(time)).max() / jerk
-    assert max(largest) == pytest.approx(1.0, rel=0.01)
+    velocity = [0.0 * pose + speed, 0.0 * pose]
+    braking = Trajectory(held.joint_names, held.time, held.position, velocity, held.acceleration)
+    time = np.linspace(0.0, braking.duration, 2001)
+    used = np.abs(braking.at(time)[2]).max() / 0.5, np.abs(braking.jerk(time)).max() / jerk
+    assert max(used) == pytest.approx(1.0, rel=0.01)

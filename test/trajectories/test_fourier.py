@@ -1,4 +1,4 @@
-"""A Fourier series against its own spectrum, and between samples against bounds."""
+"""Compare Fourier series with their spectrum, their bounds and their files."""
 
 import numpy as np
 import pytest
@@ -9,69 +9,71 @@ from dynid_ros.trajectories import FourierSeries
 
 JOINTS = ("a", "b", "c")
 HARMONICS = 6
-BASE = 0.13
+BASE_HZ = 0.13
 
 
-def series(seed=0, harmonics=HARMONICS):
+def create_series(seed=0, harmonics=HARMONICS):
+    """Return random series that start and end at rest."""
     sine, cosine = np.random.default_rng(seed).standard_normal((2, len(JOINTS), harmonics))
-    return FourierSeries.at_rest(JOINTS, BASE, sine, cosine).shifted([0.3, -1.0, 2.0])
+    return FourierSeries.at_rest(JOINTS, BASE_HZ, sine, cosine).shifted([0.3, -1.0, 2.0])
 
 
-def test_spectrum_is_the_coefficients_and_derivatives_are_theirs():
-    motion, count = series(), 64
-    position, velocity, acceleration = motion.at(np.arange(count) / count / BASE)
-    found = np.fft.rfft(position, axis=0) / count
+def test_spectrum_matches_the_coefficients():
+    motion = create_series()
+    count = 64
+    position, velocity, acceleration = motion.at(np.arange(count) / count / BASE_HZ)
+    spectrum = np.fft.rfft(position, axis=0) / count
     order = np.arange(1, HARMONICS + 1)
-    rate = 2 * np.pi * BASE * order
-    np.testing.assert_allclose(found[0], motion.offset, atol=1e-12)
+    rate = 2 * np.pi * BASE_HZ * order
+    np.testing.assert_allclose(spectrum[0], motion.offset, atol=1e-12)
     np.testing.assert_allclose(
-        found[1 : HARMONICS + 1], (-(motion.cosine + 1j * motion.sine) / (2 * rate)).T, atol=1e-12
+        spectrum[1 : HARMONICS + 1], (-(motion.cosine + 1j * motion.sine) / (2 * rate)).T, atol=1e-12
     )
-    np.testing.assert_allclose(found[HARMONICS + 1 :], 0.0, atol=1e-12)
-    factor = 2j * np.pi * BASE * np.arange(len(found))[:, np.newaxis]
+    np.testing.assert_allclose(spectrum[HARMONICS + 1 :], 0.0, atol=1e-12)
+    factor = 2j * np.pi * BASE_HZ * np.arange(len(spectrum))[:, np.newaxis]
     for power, values in ((1, velocity), (2, acceleration)):
-        np.testing.assert_allclose(np.fft.irfft(found * factor**power * count, axis=0), values, atol=1e-11)
+        np.testing.assert_allclose(np.fft.irfft(spectrum * factor**power * count, axis=0), values, atol=1e-11)
 
 
-def test_rest_takes_no_more_from_the_coefficients_than_it_must():
+def test_at_rest_is_the_nearest_series_that_rests():
     rng = np.random.default_rng(3)
     sine, cosine = rng.standard_normal((2, 3, HARMONICS))
-    near = FourierSeries.at_rest(JOINTS, BASE, sine, cosine)
-    again = FourierSeries.at_rest(JOINTS, BASE, near.sine, near.cosine)
-    np.testing.assert_allclose(again.sine, near.sine, atol=1e-14)
-    np.testing.assert_allclose(again.cosine, near.cosine, atol=1e-14)
+    projected = FourierSeries.at_rest(JOINTS, BASE_HZ, sine, cosine)
+    repeated = FourierSeries.at_rest(JOINTS, BASE_HZ, projected.sine, projected.cosine)
+    np.testing.assert_allclose(repeated.sine, projected.sine, atol=1e-14)
+    np.testing.assert_allclose(repeated.cosine, projected.cosine, atol=1e-14)
     for _ in range(20):
-        other = FourierSeries.at_rest(JOINTS, BASE, *rng.standard_normal((2, 3, HARMONICS)))
-        assert np.linalg.norm(near.sine - sine) <= np.linalg.norm(other.sine - sine)
-        assert np.linalg.norm(near.cosine - cosine) <= np.linalg.norm(other.cosine - cosine)
+        other = FourierSeries.at_rest(JOINTS, BASE_HZ, *rng.standard_normal((2, 3, HARMONICS)))
+        assert np.linalg.norm(projected.sine - sine) <= np.linalg.norm(other.sine - sine)
+        assert np.linalg.norm(projected.cosine - cosine) <= np.linalg.norm(other.cosine - cosine)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bounds_hold_between_samples_and_are_tight(seed):
-    motion = series(seed, harmonics=2 + seed % 9)
+def test_peaks_are_tight_bounds(seed):
+    motion = create_series(seed, harmonics=2 + seed % 9)
     position, velocity, acceleration = motion.at(np.linspace(0.0, motion.period, 40001))
-    low, high, speed, most = motion.peaks()
+    low, high, speed, peak_acceleration = motion.peaks()
     span = np.ptp(position, axis=0)
     for bound, largest, slack in (
         (-low, -position.min(axis=0), 0.02 * span),
         (high, position.max(axis=0), 0.02 * span),
         (speed, np.abs(velocity).max(axis=0), 0.02 * speed),
-        (most, np.abs(acceleration).max(axis=0), 0.02 * most),
+        (peak_acceleration, np.abs(acceleration).max(axis=0), 0.02 * peak_acceleration),
     ):
         assert np.all(largest <= bound)
         assert np.all(bound <= largest + slack)
 
 
-def test_trajectory_between_its_samples_is_the_series():
-    motion = series()
+def test_trajectory_interpolates_the_series():
+    motion = create_series()
     trajectory = motion.trajectory(2)
     time = np.linspace(0.0, trajectory.duration, 7777)
-    for found, exact, part in zip(trajectory.at(time), motion.at(time), (1e-8, 1e-7, 1e-5), strict=True):
-        assert np.abs(found - exact).max() <= part * np.abs(exact).max()
+    for values, exact, tolerance in zip(trajectory.at(time), motion.at(time), (1e-8, 1e-7, 1e-5), strict=True):
+        assert np.abs(values - exact).max() <= tolerance * np.abs(exact).max()
 
 
-def test_scaled_and_shifted():
-    motion = series()
+def test_scaling_and_shifting_a_series():
+    motion = create_series()
     time = np.linspace(0.0, 3.0, 11)
     position, velocity, acceleration = motion.at(time)
     other = motion.scaled([2.0, 0.5, 1.0]).shifted([0.0, 0.0, 1.0]).at(time)
@@ -80,7 +82,7 @@ def test_scaled_and_shifted():
     np.testing.assert_allclose(motion.scaled(3.0).at(time)[2], 3 * acceleration, atol=1e-12)
 
 
-def test_motion_that_does_not_start_at_rest_makes_no_trajectory():
+def test_refuses_trajectories_that_do_not_start_at_rest():
     zero = np.zeros((1, 2))
     with pytest.raises(TrajectoryError, match=r"starts with velocity 1 of joint 'a'"):
         FourierSeries(("a",), 0.1, np.zeros(1), np.array([[1.0, 0.0]]), zero).trajectory()
@@ -88,7 +90,7 @@ def test_motion_that_does_not_start_at_rest_makes_no_trajectory():
         FourierSeries(("a",), 0.1, np.zeros(1), zero, np.array([[0.0, 1.0]])).trajectory()
 
 
-def test_impossible_series_are_refused():
+def test_refuses_invalid_series():
     with pytest.raises(TrajectoryError, match="harmonics is 1; it must be at least 2"):
         FourierSeries.at_rest(("a",), 0.1, np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(TrajectoryError, match="base_frequency is -1 Hz; it must be positive"):
@@ -96,13 +98,14 @@ def test_impossible_series_are_refused():
 
 
 @pytest.mark.parametrize(("frequency", "harmonics"), [(0.01, 2), (0.05, 10), (0.37, 5), (4.0, 3)])
-def test_each_derivative_is_that_of_the_one_before(frequency, harmonics):
-    """At any base frequency and number of harmonics, by central differences; and at rest to 1e-9 where it ends."""
+def test_series_derivatives_match_finite_differences(frequency, harmonics):
+    """Central differences agree for any base frequency and number of harmonics; derivatives vanish at the ends."""
     rng = np.random.default_rng(harmonics)
     motion = FourierSeries.at_rest(JOINTS, frequency, *rng.standard_normal((2, 3, harmonics))).shifted([1.0, 0.0, -2.0])
     time = rng.uniform(0.0, 3 * motion.period, 50)
     step = 1e-5 * motion.period / harmonics
-    later, earlier = motion.at(time + step), motion.at(time - step)
+    later = motion.at(time + step)
+    earlier = motion.at(time - step)
     derivatives = (*motion.at(time)[1:], motion.jerk(time))
     for after, before, exact in zip(later, earlier, derivatives, strict=True):
         np.testing.assert_allclose((after - before) / (2 * step), exact, rtol=0, atol=1e-5 * np.abs(exact).max())
@@ -111,7 +114,8 @@ def test_each_derivative_is_that_of_the_one_before(frequency, harmonics):
     np.testing.assert_allclose(motion.at(time)[0], motion.at(time + 2 * motion.period)[0], atol=1e-9)
 
 
-def written(motion, path, digits=9):
+def write_series(motion, path, digits=9):
+    """Write a file with rounded coefficients and return the path."""
     content = {
         "format": "dynid-fourier/1",
         "base_frequency": motion.base_frequency,
@@ -124,32 +128,32 @@ def written(motion, path, digits=9):
     return path
 
 
-def test_series_written_with_nine_digits_is_read_back_and_still_rests(tmp_path):
-    motion = series()
-    back = FourierSeries.read(written(motion, tmp_path / "plan.yaml"))
-    assert (back.joint_names, back.base_frequency) == (JOINTS, BASE)
+def test_series_rounded_to_nine_digits_still_rests(tmp_path):
+    motion = create_series()
+    read = FourierSeries.read(write_series(motion, tmp_path / "plan.yaml"))
+    assert (read.joint_names, read.base_frequency) == (JOINTS, BASE_HZ)
     time = np.linspace(0.0, motion.period, 100)
-    for values, expected in zip(back.at(time), motion.at(time), strict=True):
+    for values, expected in zip(read.at(time), motion.at(time), strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-7)
-    for values in back.at([0.0])[1:]:
+    for values in read.at([0.0])[1:]:
         np.testing.assert_allclose(values, 0.0, atol=1e-12)
-    back.trajectory(3)
+    read.trajectory(3)
 
 
-def test_saved_series_is_read_back_as_it_was(tmp_path):
-    motion = series()
-    back = FourierSeries.read(motion.save(tmp_path / "new" / "series.yaml"))
-    assert (back.joint_names, back.base_frequency) == (JOINTS, BASE)
+def test_saved_series_round_trips(tmp_path):
+    motion = create_series()
+    read = FourierSeries.read(motion.save(tmp_path / "new" / "series.yaml"))
+    assert (read.joint_names, read.base_frequency) == (JOINTS, BASE_HZ)
     for part in ("offset", "sine", "cosine"):
-        np.testing.assert_allclose(getattr(back, part), getattr(motion, part), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(getattr(read, part), getattr(motion, part), rtol=0, atol=1e-14)
 
 
-def test_series_read_as_it_stands_is_not_forced_to_rest(tmp_path):
-    """What is not at rest for more than missing digits stays so, and is refused where a motion is made of it."""
-    back = FourierSeries.read(written(series(), tmp_path / "s.yaml", digits=2))
-    np.testing.assert_allclose(back.sine, np.round(series().sine, 2))
+def test_reading_does_not_force_series_to_rest(tmp_path):
+    """A series that deviates from rest by more than missing digits is read unchanged, but is not a valid motion."""
+    read = FourierSeries.read(write_series(create_series(), tmp_path / "s.yaml", digits=2))
+    np.testing.assert_allclose(read.sine, np.round(create_series().sine, 2))
     with pytest.raises(TrajectoryError, match="starts with velocity"):
-        back.trajectory()
+        read.trajectory()
 
 
 @pytest.mark.parametrize(
@@ -165,9 +169,9 @@ def test_series_read_as_it_stands_is_not_forced_to_rest(tmp_path):
         ({"joints": {"a": {"offset": 0, "sine": [1, float("nan")], "cosine": [1, 2]}}}, "not a finite number"),
     ],
 )
-def test_malformed_series_is_one_clear_error(tmp_path, change, message):
-    path = written(series(), tmp_path / "s.yaml")
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | change))
+def test_refuses_malformed_series_files(tmp_path, change, message):
+    path = write_series(create_series(), tmp_path / "s.yaml")
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **change}))
     with pytest.raises(TrajectoryError, match=message) as error:
         FourierSeries.read(path)
     assert str(path) in str(error.value)

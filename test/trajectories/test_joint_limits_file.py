@@ -1,4 +1,4 @@
-"""Limits of MoveIt's joint_limits.yaml: which of them count, beside those that are given and those of the URDF."""
+"""Test limits from MoveIt's joint_limits.yaml and their precedence over configured limits and the URDF."""
 
 import numpy as np
 import planar_arm
@@ -49,7 +49,7 @@ def fixture_file(tmp_path):
     return path
 
 
-def test_limits_of_the_file_stand_in_for_those_not_given(file):
+def test_file_limits_apply_where_none_are_configured(file):
     limits = MotionLimits.of(ROBOT, joint_limits=file)
     np.testing.assert_allclose(limits.acceleration, [4.0, 5.0, 2.5])
     np.testing.assert_allclose(limits.velocity, [1.5, *URDF.velocity[1:]])
@@ -58,20 +58,20 @@ def test_limits_of_the_file_stand_in_for_those_not_given(file):
     np.testing.assert_allclose(limits.upper, URDF.upper)
 
 
-def test_limits_that_are_given_have_precedence(file):
+def test_configured_limits_have_precedence(file):
     limits = MotionLimits.of(ROBOT, [np.nan, 9.0, np.nan], velocity_limits=0.7, jerk_limits=30.0, joint_limits=file)
     np.testing.assert_allclose(limits.acceleration, [4.0, 9.0, 2.5])
     np.testing.assert_allclose(limits.velocity, 0.7)
     np.testing.assert_allclose(limits.jerk, 30.0)
 
 
-def test_a_joint_that_the_file_lacks_is_named(file):
+def test_reports_joints_missing_in_the_file(file):
     file.write_text(SETUP_ASSISTANT[: SETUP_ASSISTANT.index("  joint_3")])
     with pytest.raises(TrajectoryError, match="acceleration_limits of joint 'joint_3'"):
         MotionLimits.of(ROBOT, joint_limits=file)
 
 
-def test_joints_beyond_the_arm_are_passed_over(file):
+def test_ignores_joints_beyond_the_arm(file):
     shorter = RobotModel.from_urdf(planar_arm.urdf(), tip="link_2")
     np.testing.assert_allclose(read_joint_limits(file, shorter)["acceleration_limits"], [4.0, 5.0])
 
@@ -95,7 +95,7 @@ def test_joints_beyond_the_arm_are_passed_over(file):
         ("", ["joint_limits"]),
     ],
 )
-def test_a_wrong_file_is_refused_in_one_line(file, text, words):
+def test_refuses_malformed_limit_files(file, text, words):
     file.write_text(text)
     with pytest.raises(TrajectoryError) as error:
         MotionLimits.of(ROBOT, 2.0, joint_limits=file)
@@ -104,6 +104,6 @@ def test_a_wrong_file_is_refused_in_one_line(file, text, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_missing_is_named(tmp_path):
+def test_reports_missing_limit_files(tmp_path):
     with pytest.raises(TrajectoryError, match=r"none\.yaml.*No such file"):
         MotionLimits.of(ROBOT, 2.0, joint_limits=tmp_path / "none.yaml")

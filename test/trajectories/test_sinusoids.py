@@ -1,3 +1,5 @@
+"""Test sinusoidal motions of single joints and their largest amplitude."""
+
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +13,12 @@ JOINTS = ("a", "b")
 POSE = np.array([0.3, -0.2])
 
 
-def limits(**changes):
-    values = {"lower": -1.0, "upper": 1.0, "velocity": 2.0, "acceleration": 8.0} | changes
-    return MotionLimits(JOINTS, ("rad", "m"), **values)
+def create_limits(lower=-1.0, upper=1.0, velocity=2.0, acceleration=8.0, **changes):
+    """Return limits of two joints, with single limits replaced."""
+    return MotionLimits(JOINTS, ("rad", "m"), lower, upper, velocity, acceleration, **changes)
 
 
-def test_each_derivative_is_that_of_the_one_before():
+def test_swing_derivatives_match_finite_differences():
     time = np.linspace(0.0, 5 / 0.7, 100001)
     values = swing(0.7, 3, time)
     for value, derivative in pairwise(values):
@@ -27,13 +29,13 @@ def test_each_derivative_is_that_of_the_one_before():
         np.testing.assert_allclose(value[[0, -1]], 0.0, atol=1e-9)
 
 
-def test_full_cycles_are_a_sine():
+def test_full_cycles_are_sinusoidal():
     time = np.linspace(1 / 0.7, 4 / 0.7, 501)
     np.testing.assert_allclose(swing(0.7, 3, time)[0], np.sin(2 * np.pi * 0.7 * time), atol=1e-12)
 
 
-def test_one_joint_swings_and_the_others_hold():
-    motion = sinusoid(limits(), 1, POSE, 0.5, amplitude=0.1, cycles=4)
+def test_sinusoid_moves_a_single_joint():
+    motion = sinusoid(create_limits(), 1, POSE, 0.5, amplitude=0.1, cycles=4)
     assert motion.duration == pytest.approx(12.0)
     position, velocity, _ = motion.at(np.linspace(0.0, 12.0, 5001))
     np.testing.assert_allclose(position[:, 0], 0.3, atol=1e-12)
@@ -49,27 +51,27 @@ def test_one_joint_swings_and_the_others_hold():
     [(0.05, {}), (0.5, {}), (3.0, {}), (0.5, {"jerk": 10.0}), (0.2, {"velocity": 0.1})],
     ids=["position", "velocity", "acceleration", "jerk", "slow"],
 )
-def test_widest_swing_meets_a_limit_and_passes_none(frequency, changes):
-    given = limits(**changes)
-    widest = widest_swing(given, 0, POSE[0], frequency, 3)
-    motion = sinusoid(given, 0, POSE, frequency, amplitude=widest, cycles=3)
-    check_limits(motion, given)
+def test_widest_swing_reaches_a_limit(frequency, changes):
+    limits = create_limits(**changes)
+    widest = widest_swing(limits, 0, POSE[0], frequency, 3)
+    motion = sinusoid(limits, 0, POSE, frequency, amplitude=widest, cycles=3)
+    check_limits(motion, limits)
     position, velocity, acceleration = motion.at(np.linspace(0.0, motion.duration, 20001))
     used = [
         np.abs(position[:, 0] - 0.3).max() / 0.7,
-        np.abs(velocity[:, 0]).max() / given.velocity[0],
-        np.abs(acceleration[:, 0]).max() / given.acceleration[0],
-        np.abs(motion.jerk_peaks()[1][:, 0]).max() / given.jerk[0],
+        np.abs(velocity[:, 0]).max() / limits.velocity[0],
+        np.abs(acceleration[:, 0]).max() / limits.acceleration[0],
+        np.abs(motion.jerk_peaks()[1][:, 0]).max() / limits.jerk[0],
     ]
     assert 0.975 < max(used) <= 1.0 + 1e-9
 
 
-def test_swing_beyond_the_limits_is_refused():
+def test_refuses_swings_beyond_the_limits():
     with pytest.raises(TrajectoryError, match=r"joint 'a' would reach position 1.\d+ rad at .* its limit is 1 rad"):
-        sinusoid(limits(), 0, POSE, 0.2, amplitude=0.9, cycles=3)
+        sinusoid(create_limits(), 0, POSE, 0.2, amplitude=0.9, cycles=3)
     with pytest.raises(TrajectoryError, match="joint 'a' would reach speed"):
-        sinusoid(limits(), 0, POSE, 1.0, amplitude=0.6, cycles=3)
+        sinusoid(create_limits(), 0, POSE, 1.0, amplitude=0.6, cycles=3)
 
 
-def test_no_room_is_a_negative_amplitude():
-    assert widest_swing(limits(), 0, 1.5, 0.2, 3) == pytest.approx(-0.5)
+def test_amplitude_is_negative_outside_the_limits():
+    assert widest_swing(create_limits(), 0, 1.5, 0.2, 3) == pytest.approx(-0.5)

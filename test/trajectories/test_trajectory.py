@@ -1,3 +1,5 @@
+"""Test trajectories: interpolation, sampling, joining, files, jerk and minimum-jerk moves."""
+
 import csv
 
 import numpy as np
@@ -6,14 +8,14 @@ import yaml
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import parse_yaml
-from dynid_ros.trajectories import Trajectory, minimum_jerk, move, shortest_duration, trajectory
+from dynid_ros.trajectories import Trajectory, minimum_jerk, move, shortest_duration, trajectory as trajectory_module
 
 JOINTS = ("a", "b")
 FIELDS = ("position", "velocity", "acceleration")
 
 
-def cubic(time, start=0.0):
-    """q = start + (t³, -2t²): a motion whose polynomials are known."""
+def compute_cubic(time, start=0.0):
+    """Return q = start + (t³, -2t²) and its derivatives."""
     t = np.asarray(time)
     zero = np.zeros_like(t)
     return (
@@ -23,38 +25,38 @@ def cubic(time, start=0.0):
     )
 
 
-def motion(end=2.0, start=0.0):
+def create_motion(end=2.0, start=0.0):
     time = np.array([0.0, 0.5, end])
-    return Trajectory(JOINTS, time, *cubic(time, start))
+    return Trajectory(JOINTS, time, *compute_cubic(time, start))
 
 
-def test_motion_between_samples_is_the_polynomial_they_lie_on():
+def test_interpolation_is_exact_for_cubics():
     time = np.linspace(0.0, 2.0, 77)
-    for values, expected in zip(motion().at(time), cubic(time), strict=True):
+    for values, expected in zip(create_motion().at(time), compute_cubic(time), strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-12)
-    for values, expected in zip(motion().at(1.3), cubic(1.3), strict=True):
+    for values, expected in zip(create_motion().at(1.3), compute_cubic(1.3), strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-12)
 
 
-def test_arm_rests_before_and_after():
-    position, velocity, acceleration = motion().at([-1.0, 3.0])
-    np.testing.assert_array_equal(position, motion().position[[0, -1]])
+def test_arm_rests_before_and_after_the_motion():
+    position, velocity, acceleration = create_motion().at([-1.0, 3.0])
+    np.testing.assert_array_equal(position, create_motion().position[[0, -1]])
     assert not velocity.any()
     assert not acceleration.any()
 
 
 @pytest.mark.parametrize(("rate", "n_samples"), [(10.0, 21), (3.0, 7), (7.0, 15), (0.1, 2)])
-def test_sampling_keeps_the_motion_and_its_end(rate, n_samples):
-    sampled = motion().sample(rate)
+def test_sampling_preserves_motion_and_duration(rate, n_samples):
+    sampled = create_motion().sample(rate)
     assert sampled.n_samples == n_samples
     assert sampled.duration == 2.0
     np.testing.assert_allclose(np.diff(sampled.time)[:-1], 1.0 / rate)
-    np.testing.assert_allclose(sampled.position, cubic(sampled.time)[0], atol=1e-12)
+    np.testing.assert_allclose(sampled.position, compute_cubic(sampled.time)[0], atol=1e-12)
     with pytest.raises(TrajectoryError, match="must be positive, got 0 Hz"):
-        motion().sample(0.0)
+        create_motion().sample(0.0)
 
 
-def test_join_shifts_time_and_drops_doubled_samples():
+def test_join_shifts_time_and_drops_duplicate_samples():
     first = Trajectory(JOINTS, [0.0, 1.0], [[0, 0], [1, 1]], np.zeros((2, 2)), np.zeros((2, 2)))
     second = Trajectory(JOINTS, [0.0, 2.0, 3.0], [[1, 1], [2, 2], [0, 0]], np.zeros((3, 2)), np.zeros((3, 2)))
     joined = Trajectory.join([first, second])
@@ -62,7 +64,7 @@ def test_join_shifts_time_and_drops_doubled_samples():
     np.testing.assert_array_equal(joined.position[:, 0], [0, 1, 2, 0])
 
 
-def test_join_refuses_a_jump():
+def test_join_refuses_jumps():
     rest = np.zeros((2, 2))
     first = Trajectory(JOINTS, [0.0, 1.0], [[0, 0], [1, 1]], rest, rest)
     with pytest.raises(TrajectoryError, match=r"part 1 starts at position 1.1 rad or m of joint 'b'.* ends at 1$"):
@@ -75,10 +77,10 @@ def test_join_refuses_a_jump():
 
 
 def test_select_reorders_by_name():
-    selected = motion().select(["b", "a"])
-    np.testing.assert_array_equal(selected.velocity, motion().velocity[:, ::-1])
+    selected = create_motion().select(["b", "a"])
+    np.testing.assert_array_equal(selected.velocity, create_motion().velocity[:, ::-1])
     with pytest.raises(TrajectoryError, match="no joint c; the trajectory moves a, b"):
-        motion().select(["c"])
+        create_motion().select(["c"])
 
 
 @pytest.mark.parametrize(
@@ -93,18 +95,19 @@ def test_select_reorders_by_name():
         ({"position": np.zeros((2, 2))}, r"position has shape \(2, 2\)"),
     ],
 )
-def test_malformed_samples_are_refused(change, message):
-    fields = {field: getattr(motion(), field) for field in ("time", *FIELDS)} | change
+def test_refuses_malformed_samples(change, message):
+    fields = {field: getattr(create_motion(), field) for field in ("time", *FIELDS)}
+    fields.update(change)
     with pytest.raises(TrajectoryError, match=message):
         Trajectory(JOINTS, **fields)
 
 
-def test_file_round_trip_is_exact(tmp_path):
-    path = motion().save(tmp_path / "new" / "motion.yaml")
-    back = Trajectory.read(path)
-    assert back.joint_names == JOINTS
+def test_trajectory_file_round_trips_exactly(tmp_path):
+    path = create_motion().save(tmp_path / "new" / "motion.yaml")
+    read = Trajectory.read(path)
+    assert read.joint_names == JOINTS
     for field in ("time", *FIELDS):
-        np.testing.assert_array_equal(getattr(back, field), getattr(motion(), field))
+        np.testing.assert_array_equal(getattr(read, field), getattr(create_motion(), field))
     assert [entry.name for entry in path.parent.iterdir()] == ["motion.yaml"]
 
 
@@ -127,7 +130,7 @@ def test_file_round_trip_is_exact(tmp_path):
         ),
     ],
 )
-def test_bad_file_is_one_clear_error(tmp_path, content, message):
+def test_refuses_malformed_trajectory_files(tmp_path, content, message):
     path = tmp_path / "motion.yaml"
     if content is not None:
         path.write_text(content)
@@ -137,28 +140,28 @@ def test_bad_file_is_one_clear_error(tmp_path, content, message):
     assert "\n" not in str(error.value)
 
 
-def test_rows_are_read_without_the_yaml_parser(tmp_path, monkeypatch):
-    path = motion().save(tmp_path / "motion.yaml")
-    assert yaml.safe_load(path.read_text())["velocity"] == motion().velocity.tolist()
+def test_reads_rows_without_the_yaml_parser(tmp_path, monkeypatch):
+    path = create_motion().save(tmp_path / "motion.yaml")
+    assert yaml.safe_load(path.read_text())["velocity"] == create_motion().velocity.tolist()
     texts = []
-    monkeypatch.setattr(trajectory, "parse_yaml", lambda text: texts.append(text) or parse_yaml(text))
+    monkeypatch.setattr(trajectory_module, "parse_yaml", lambda text: texts.append(text) or parse_yaml(text))
     Trajectory.read(path)
     assert [len(text.splitlines()) for text in texts] == [2]
 
 
-def test_wrapped_rows_and_tiny_numbers_are_read_exactly(tmp_path):
+def test_reads_wrapped_rows_and_tiny_numbers_exactly(tmp_path):
     values = np.random.default_rng(0).normal(size=(3, 4, 9)) * 10.0 ** np.arange(-20, 16, 4)
-    wild = Trajectory(tuple("abcdefghi"), np.arange(4.0), *values)
-    content = {"format": "dynid-trajectory/1", "joint_names": list(wild.joint_names)}
-    content |= {field: getattr(wild, field).tolist() for field in ("time", *FIELDS)}
+    trajectory = Trajectory(tuple("abcdefghi"), np.arange(4.0), *values)
+    content = {"format": "dynid-trajectory/1", "joint_names": list(trajectory.joint_names)}
+    content.update({field: getattr(trajectory, field).tolist() for field in ("time", *FIELDS)})
     wrapped = tmp_path / "wrapped.yaml"
     wrapped.write_text(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
     other = tmp_path / "other.yaml"
     other.write_text(yaml.safe_dump(content))
-    for path in (wrapped, other, wild.save(tmp_path / "saved.yaml")):
-        back = Trajectory.read(path)
+    for path in (wrapped, other, trajectory.save(tmp_path / "saved.yaml")):
+        read = Trajectory.read(path)
         for field in ("time", *FIELDS):
-            np.testing.assert_array_equal(getattr(back, field), getattr(wild, field))
+            np.testing.assert_array_equal(getattr(read, field), getattr(trajectory, field))
 
 
 HEAD = "format: dynid-trajectory/1\njoint_names: [a]\n"
@@ -174,44 +177,44 @@ HEAD = "format: dynid-trajectory/1\njoint_names: [a]\n"
         f"time: [0, 1]\nposition: {'[' * 100_000}\nvelocity: [0]\nacceleration: [0]\n",
     ],
 )
-def test_rows_that_are_no_yaml_are_refused(tmp_path, rows):
+def test_refuses_rows_that_are_not_yaml(tmp_path, rows):
     path = tmp_path / "motion.yaml"
     path.write_text(HEAD + rows)
     with pytest.raises(TrajectoryError, match="trajectory"):
         Trajectory.read(path)
 
 
-def test_csv_holds_every_value(tmp_path):
-    path = motion().write_csv(tmp_path / "motion.csv")
+def test_csv_contains_all_values(tmp_path):
+    path = create_motion().write_csv(tmp_path / "motion.csv")
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["t", *(f"{joint}_{field}" for field in FIELDS for joint in JOINTS)]
-    np.testing.assert_array_equal([float(row["b_velocity"]) for row in rows], motion().velocity[:, 1])
+    np.testing.assert_array_equal([float(row["b_velocity"]) for row in rows], create_motion().velocity[:, 1])
 
 
-def test_jerk_of_a_known_polynomial_and_its_peaks():
-    np.testing.assert_allclose(motion().jerk([0.0, 0.7, 2.0]), [[6, 0]] * 3, atol=1e-9)
-    np.testing.assert_array_equal(motion().jerk([-1.0, 3.0]), np.zeros((2, 2)))
-    time, peak = motion().jerk_peaks()
+def test_jerk_of_a_cubic_is_constant():
+    np.testing.assert_allclose(create_motion().jerk([0.0, 0.7, 2.0]), [[6, 0]] * 3, atol=1e-9)
+    np.testing.assert_array_equal(create_motion().jerk([-1.0, 3.0]), np.zeros((2, 2)))
+    time, peak = create_motion().jerk_peaks()
     np.testing.assert_allclose(peak, [[6, 0], [6, 0]], atol=1e-9)
     assert time.shape == (2, 2)
 
 
-def test_jerk_peaks_are_those_between_samples():
+def test_jerk_peaks_match_dense_samples():
     rng = np.random.default_rng(0)
     time = np.cumsum(np.concatenate([[0.0], rng.uniform(0.1, 0.5, 12)]))
-    wild = Trajectory(JOINTS, time, *rng.standard_normal((3, 13, 2)))
-    when, peak = wild.jerk_peaks()
+    trajectory = Trajectory(JOINTS, time, *rng.standard_normal((3, 13, 2)))
+    times, peak = trajectory.jerk_peaks()
     for k in range(12):
         inside = np.linspace(time[k], time[k + 1], 4001)[:-1]
-        largest = np.abs(wild.jerk(inside)).max(axis=0)
+        largest = np.abs(trajectory.jerk(inside)).max(axis=0)
         np.testing.assert_allclose(np.abs(peak[k]), largest, rtol=2e-3)
-        assert np.all((when[k] >= time[k]) & (when[k] <= time[k + 1]))
-        differences = np.gradient(wild.at(inside)[2], inside, axis=0)[1:-1]
-        np.testing.assert_allclose(differences, wild.jerk(inside)[1:-1], atol=1e-2 * largest.max())
+        assert np.all((times[k] >= time[k]) & (times[k] <= time[k + 1]))
+        differences = np.gradient(trajectory.at(inside)[2], inside, axis=0)[1:-1]
+        np.testing.assert_allclose(differences, trajectory.jerk(inside)[1:-1], atol=1e-2 * largest.max())
 
 
-def test_sampling_keeps_samples_where_the_jerk_jumps():
+def test_sampling_keeps_corners_of_the_acceleration():
     parts = [move(JOINTS, [0, 0], [1, 0], 1.03), move(JOINTS, [1, 0], [1, 0], 0.5), move(JOINTS, [1, 0], [1, 1], 0.9)]
     joined = Trajectory.join(parts)
     sampled = joined.sample(10.0)
@@ -222,19 +225,19 @@ def test_sampling_keeps_samples_where_the_jerk_jumps():
     time = np.linspace(0.0, joined.duration, 1000)
     for values, expected in zip(sampled.at(time), joined.at(time), strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-9)
-    dense = joined.sample(500.0)  # every sample of it is a small corner or none: sampling it again adds nothing
+    dense = joined.sample(500.0)  # no sample is at a significant corner: repeated sampling adds nothing
     assert dense.sample(50.0).n_samples <= joined.sample(50.0).n_samples + 2
 
 
-def test_known_values():
-    """Ends and middle of q0 + Δ(10 s³ − 15 s⁴ + 6 s⁵), by hand."""
+def test_minimum_jerk_matches_the_formula():
+    """Ends and middle follow from q0 + Δ(10 s³ − 15 s⁴ + 6 s⁵)."""
     position, velocity, acceleration = minimum_jerk([1.0], [3.0], 4.0, [0.0, 1.0, 2.0, 4.0])
     np.testing.assert_allclose(position[:, 0], [1.0, 1.0 + 2 * 0.103515625, 2.0, 3.0], atol=1e-15)
     np.testing.assert_allclose(velocity[:, 0], [0.0, 0.52734375, 0.9375, 0.0], atol=1e-15)
     np.testing.assert_allclose(acceleration[:, 0], [0.0, 0.703125, 0.0, 0.0], atol=1e-15)
 
 
-def test_move_is_the_formula_between_its_samples():
+def test_move_interpolates_the_minimum_jerk_formula():
     time = np.linspace(0.0, 0.8, 101)
     expected = minimum_jerk([0.0, 2.0], [1.0, -3.0], 0.8, time)
     for values, formula in zip(move(("a", "b"), [0.0, 2.0], [1.0, -3.0], 0.8).at(time), expected, strict=True):
@@ -248,7 +251,7 @@ def test_move_is_the_formula_between_its_samples():
         ([0.01, -0.3], [9.0, 9.0], [5.0, 2.0], "acceleration"),
     ],
 )
-def test_shortest_duration_meets_its_limits_exactly(displacement, velocity, acceleration, binding):
+def test_shortest_duration_reaches_a_limit(displacement, velocity, acceleration, binding):
     duration = shortest_duration(displacement, velocity, acceleration)
     _, speed, rate = minimum_jerk([0.0, 0.0], displacement, duration, np.linspace(0, duration, 40001))
     used = {"velocity": np.abs(speed).max(0) / velocity, "acceleration": np.abs(rate).max(0) / acceleration}
@@ -256,7 +259,7 @@ def test_shortest_duration_meets_its_limits_exactly(displacement, velocity, acce
     assert max(part.max() for part in used.values()) <= 1.0 + 1e-9
 
 
-def test_no_displacement_takes_no_time_and_no_time_is_no_move():
+def test_refuses_moves_without_duration():
     assert shortest_duration([0.0], [1.0], [1.0]) == 0.0
     with pytest.raises(TrajectoryError, match="positive duration, got 0 s"):
         move(("a",), [0.0], [0.0], 0.0)

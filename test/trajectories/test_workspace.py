@@ -1,3 +1,5 @@
+"""Test the workspace: floor, self-collision, obstacles, boxes and torque margins."""
+
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,8 @@ from dynid_ros.trajectories.workspace import WorkspaceAndTorque, _helpful_pairs
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
 
-def test_floor_is_where_the_links_reach_it():
-    """Shoulder at 0.3 m, 0.4 m to the elbow, positive angles are downwards: sin q2 = (0.3 - floor) / 0.4."""
+def test_floor_limits_the_lowest_link():
+    """The shoulder is at 0.3 m, the elbow 0.4 m further; positive angles point down: sin q2 = (0.3 - floor) / 0.4."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     workspace = Workspace(robot, floor_height=0.1)
     touching = np.arcsin(0.2 / 0.4)
@@ -23,18 +25,19 @@ def test_floor_is_where_the_links_reach_it():
 
 
 def test_links_keep_clear_of_each_other():
-    """Four links of 0.5 m in a plane, folded to a square that closes at the base."""
+    """Four links of 0.5 m form a square that closes at the base."""
     rows = [{"a": 0.5, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 4
     robot = RobotModel.from_dh(rows, gravity=(0, 0, -9.8))
     quarter = np.pi / 2
-    closed, open_ = [0.0, quarter, quarter, quarter], [0.0, quarter, quarter, quarter - 0.5]
+    closed = [0.0, quarter, quarter, quarter]
+    open_ = [0.0, quarter, quarter, quarter - 0.5]
     gap = 0.5 * np.sin(0.5)
     np.testing.assert_array_equal(Workspace(robot, clearance=0.1).allowed([closed, open_]), [False, True])
     assert not Workspace(robot, clearance=1.01 * gap / 2).allowed([closed])[0]
     assert np.all(Workspace(robot).allowed([closed, open_]))
 
 
-def test_check_names_link_time_and_height():
+def test_reports_link_time_and_height_below_the_floor():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     motion = move(robot.joint_names, [0.0, 0.0, 0.0], [0.0, 1.0, 0.0], 2.0)
     with pytest.raises(
@@ -44,32 +47,34 @@ def test_check_names_link_time_and_height():
     Workspace(robot, floor_height=-0.1).check(motion)
 
 
-def test_no_gravity_no_floor():
+def test_refuses_floors_without_gravity():
     robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(0, 0, 0))
     with pytest.raises(TrajectoryError, match="gravity is zero"):
         Workspace(robot)
 
 
-def demo_arm():
+def create_demo_arm():
+    """Return the demo arm and its bodies."""
     robot = RobotModel.from_urdf(DEMO_ARM)
     return robot, Bodies.of(robot)
 
 
-def test_whole_links_stay_above_the_floor():
-    """Never lower than the lowest point of MuJoCo's boxes and cylinders allows, and not much higher."""
+def test_floor_applies_to_the_bodies_of_links():
+    """The computed height is a tight lower bound of the lowest point of MuJoCo's boxes and cylinders."""
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_path(str(DEMO_ARM))
     data = mujoco.MjData(model)
-    robot, bodies = demo_arm()
+    robot, bodies = create_demo_arm()
     workspace = Workspace(robot, -10.0, bodies=bodies)
     poses = np.random.default_rng(4).uniform(-1.5, 1.5, (40, 6))
-    ours = workspace.distances(poses).room[:, ["floor" in name for name in workspace.names]].min(axis=1) - 10.0
-    for pose, height in zip(poses, ours, strict=True):
+    heights = workspace.distances(poses).room[:, ["floor" in name for name in workspace.names]].min(axis=1) - 10.0
+    for pose, height in zip(poses, heights, strict=True):
         data.qpos[:] = pose
         mujoco.mj_forward(model, data)
         lowest = []
         for geom in np.flatnonzero(model.geom_bodyid > 0):
-            up, size = data.geom_xmat[geom].reshape(3, 3)[2], model.geom_size[geom]
+            up = data.geom_xmat[geom].reshape(3, 3)[2]
+            size = model.geom_size[geom]
             if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX:
                 below = np.abs(up) @ size
             else:
@@ -79,24 +84,25 @@ def test_whole_links_stay_above_the_floor():
         assert min(lowest) - 0.08 < height <= min(lowest) + 1e-9
 
 
-def test_bodies_may_not_touch_even_without_clearance():
-    """Folded back onto itself: lines pass beside each other, links do not."""
-    robot, bodies = demo_arm()
+def test_refuses_self_collision_without_clearance():
+    """The arm is folded onto itself: the lines of its links pass each other, but the links collide."""
+    robot, bodies = create_demo_arm()
     folded = [[0.0, 0.3, 2.4, 0.0, 1.9, 0.0]]
     assert Workspace(robot).allowed(folded)[0]
-    whole = Workspace(robot, bodies=bodies)
+    with_bodies = Workspace(robot, bodies=bodies)
     rng = np.random.default_rng(2)
     poses = rng.uniform(robot.limits.lower, robot.limits.upper, (400, 6))
-    assert 0.3 < whole.allowed(poses).mean() < 0.98
-    assert whole.allowed(np.zeros((1, 6)))[0]
+    assert 0.3 < with_bodies.allowed(poses).mean() < 0.98
+    assert with_bodies.allowed(np.zeros((1, 6)))[0]
 
 
-def test_obstacles_and_box_are_kept_clear_of():
-    robot, bodies = demo_arm()
+def test_keeps_clear_of_obstacles_and_box():
+    robot, bodies = create_demo_arm()
     wall = Obstacle("wall", [0.5, -2, 0], [0.6, 2, 2])
     cell = Workspace(robot, bodies=bodies, obstacles=[wall])
     room = Workspace(robot, bodies=bodies, box=([-2, -2, -1], [0.5, 2, 3]))
-    forwards, upright = [0.0, 1.2, 0.0, 0.0, 0.0, 0.0], [0.0] * 6
+    forwards = [0.0, 1.2, 0.0, 0.0, 0.0, 0.0]
+    upright = [0.0] * 6
     for workspace, message in (
         (cell, r"'\w+' would overlap with obstacle 'wall' by 0.\d+ m at \d.\d+ s; clearance is 0 m"),
         (room, r"'\w+' would reach x = [01].\d+ m at \d.\d+ s, beyond upper side 0.5 m of the box"),
@@ -106,8 +112,8 @@ def test_obstacles_and_box_are_kept_clear_of():
             workspace.check(move(robot.joint_names, upright, forwards, 3.0))
 
 
-def test_the_arm_stands_on_its_table_but_may_not_reach_into_it():
-    robot, bodies = demo_arm()
+def test_table_under_the_base_is_exempt_for_the_first_link():
+    robot, bodies = create_demo_arm()
     table = Obstacle("table", [-1, -1, -0.1], [1, 1, 0.12])
     workspace = Workspace(robot, bodies=bodies, obstacles=[table])
     assert workspace.exempt == ("'link_1' and obstacle 'table'",)
@@ -115,8 +121,8 @@ def test_the_arm_stands_on_its_table_but_may_not_reach_into_it():
     np.testing.assert_array_equal(workspace.allowed([[0.0] * 6, down]), [True, False])
 
 
-def test_an_obstacle_that_leaves_no_pose_is_named():
-    robot, bodies = demo_arm()
+def test_reports_obstacles_that_leave_no_pose():
+    robot, bodies = create_demo_arm()
     shelf = Obstacle("shelf", [-2, -2, 0.0], [2, 2, 2.0])
     with pytest.raises(TrajectoryError, match=r"'link_2' and obstacle 'shelf' are too near in every one of 1000 poses"):
         Workspace(robot, bodies=bodies, obstacles=[shelf])
@@ -126,8 +132,8 @@ def test_an_obstacle_that_leaves_no_pose_is_named():
         Workspace(robot, clearance=-1.0)
 
 
-def test_obstacles_out_of_reach_cost_nothing_and_too_many_are_refused():
-    robot, bodies = demo_arm()
+def test_ignores_distant_obstacles_and_refuses_too_many():
+    robot, bodies = create_demo_arm()
     table = Obstacle("table", [0.6, -1, -0.2], [1.2, 1, 0.0])
     far = [Obstacle(f"far_{k}", [9.0, k, 0.0], [9.1, k + 1.0, 1.0]) for k in range(3000)]
     workspace = Workspace(robot, bodies=bodies, obstacles=[table, *far])
@@ -138,27 +144,27 @@ def test_obstacles_out_of_reach_cost_nothing_and_too_many_are_refused():
         Workspace(robot, bodies=bodies, obstacles=near)
 
 
-def test_links_that_are_apart_in_few_poses_are_named():
-    robot, bodies = demo_arm()
+def test_reports_link_pairs_that_are_rarely_apart():
+    robot, bodies = create_demo_arm()
     assert Workspace(robot, clearance=0.05, bodies=bodies).crowded == ()
-    (said,) = Workspace(robot, clearance=0.3, bodies=bodies).crowded
-    assert said.startswith("'link_6' and 'link_3' keep their distance in 0.0 % of poses alone")
-    assert "--srdf" in said
-    assert "--allowed-pairs link_6:link_3" in said
+    (remark,) = Workspace(robot, clearance=0.3, bodies=bodies).crowded
+    assert remark.startswith("'link_6' and 'link_3' keep their distance in 0.0 % of poses")
+    assert "--srdf" in remark
+    assert "--allowed-pairs link_6:link_3" in remark
     robot = RobotModel.from_urdf(robot.urdf, robot.tip)
     allowed = Bodies.of(robot, allowed=["link_6:link_3"])
     assert Workspace(robot, clearance=0.3, bodies=allowed).crowded == ()
 
 
-def test_links_few_joints_apart_that_are_often_too_near_are_proposed():
-    robot, bodies = demo_arm()
+def test_lists_close_pairs_that_are_often_too_near():
+    robot, bodies = create_demo_arm()
     assert Workspace(robot, clearance=0.05, bodies=bodies).close_pairs == {}
     close = Workspace(robot, clearance=0.3, bodies=bodies).close_pairs
     assert close[("link_6", "link_3")] == 1.0
     assert all(share > 0.1 for share in close.values())
 
 
-def test_pairs_are_proposed_by_the_room_that_they_give():
+def test_proposes_pairs_by_the_poses_that_they_allow():
     pose = np.arange(100)
     distances = {
         ("wrist", "hand"): (pose >= 20, 2),
@@ -174,28 +180,28 @@ STRETCHED = np.zeros(3)
 
 
 @pytest.mark.parametrize(("margin", "fits"), [(0.05, True), (0.15, False)])
-@pytest.mark.parametrize("pose", [STRETCHED, [0.0, np.pi, 0.0]], ids=["loads joint 2 one way", "the other way"])
-def test_a_margin_is_left_on_both_sides(margin, fits, pose):
-    """Stretched out the arm loads joint 2 to 90 % of its limit."""
+@pytest.mark.parametrize("pose", [STRETCHED, [0.0, np.pi, 0.0]], ids=["positive torque", "negative torque"])
+def test_torque_margins_apply_in_both_directions(margin, fits, pose):
+    """The stretched arm loads joint 2 to 90 % of its limit."""
     needed = np.abs(planar_arm.gravity_torque(STRETCHED))
     limits = MotionLimits(ROBOT.joint_names, ("rad",) * 3, -4.0, 4.0, 3.0, 9.0, torque=[1.0, needed[1] / 0.9, 99.0])
-    room = WorkspaceAndTorque(Workspace(ROBOT), limits, ROBOT, margin)
-    assert room.unknown == []
-    assert room.allowed(np.array([pose])).tolist() == [fits]
+    constraints = WorkspaceAndTorque(Workspace(ROBOT), limits, ROBOT, margin)
+    assert constraints.unknown == []
+    assert constraints.allowed(np.array([pose])).tolist() == [fits]
     dwell = move(ROBOT.joint_names, pose, pose, 1.0)
     if fits:
-        room.check(dwell)
+        constraints.check(dwell)
     else:
         with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
-            room.check(dwell)
+            constraints.check(dwell)
 
 
-def test_a_massless_last_link_leaves_the_other_torques_checked():
+def test_checks_torques_of_joints_before_a_massless_link():
     urdf = planar_arm.urdf().replace(f'<mass value="{planar_arm.MASS[-1]}"/>', '<mass value="0"/>')
     robot = RobotModel.from_urdf(urdf)
     limits = MotionLimits(robot.joint_names, ("rad",) * 3, -4.0, 4.0, 3.0, 9.0, torque=[1.0, 1e-3, 99.0])
-    room = WorkspaceAndTorque(Workspace(robot), limits, robot, 0.1)
-    assert room.unknown == ["joint_3"]
-    assert not room.allowed(STRETCHED[None]).any()
+    constraints = WorkspaceAndTorque(Workspace(robot), limits, robot, 0.1)
+    assert constraints.unknown == ["joint_3"]
+    assert not constraints.allowed(STRETCHED[None]).any()
     with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
-        room.check(move(robot.joint_names, STRETCHED, STRETCHED, 1.0))
+        constraints.check(move(robot.joint_names, STRETCHED, STRETCHED, 1.0))
