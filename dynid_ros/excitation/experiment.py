@@ -1,4 +1,4 @@
-"""Planned motions, and the limits, workspace and fractions that every experiment keeps to."""
+"""Base class of the experiments, with the limits and the workspace that they keep to, and the plans that they make."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -16,6 +16,18 @@ from dynid_ros.trajectories.workspace import Workspace, WorkspaceAndTorque, allo
 
 UP = 1
 DOWN = -1
+ACCELERATION_FRACTION = 0.8
+"""Fraction of the limits of acceleration and jerk that a plan uses; the rest is needed to stop the motion."""
+DEFAULT_MARGIN = 0.05
+"""Default distance from position limits, rad or m."""
+DEFAULT_MARGIN_OF_RANGE = 0.1
+"""Largest default distance from position limits over the joint's range; it applies to the fingers of a gripper."""
+TEST_STEP_OF_RANGE = 0.1
+MAX_TEST_STEP_S = 3600.0
+"""Longest time, s, of a move over a tenth of a joint's range; a longer time shows limits that are wrong."""
+N_SAMPLED_POSES = 1024
+"""Number of poses that are tested against workspace and torque limits; a power of two, for a Sobol sequence."""
+MAX_PAIRS_IN_HINT = 8
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class Dwell:
         end: time of departure, s.
         joint: name of the joint that this part of the motion turns; None: no single joint.
         pose: number of the pose, in the order of the visits; None: the motion does not visit poses.
-        direction: 1 where all joints arrived moving upwards, -1 downwards, 0 where each joint came from its own side;
+        direction: 1 if all joints arrived with positive velocity, -1 with negative velocity, 0 with different signs;
             None: not defined.
     """
 
@@ -44,8 +56,8 @@ class Dwell:
     def as_dict(self) -> dict[str, object]:
         """Return plain data for YAML."""
         labels = {"joint": self.joint, "pose": self.pose, "direction": self.direction}
-        given = {name: value for name, value in labels.items() if value is not None}
-        return {**given, "start": round(self.start, 4), "end": round(self.end, 4)}
+        defined = {name: value for name, value in labels.items() if value is not None}
+        return {**defined, "start": round(self.start, 4), "end": round(self.end, 4)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,10 +65,10 @@ class Plan:
     """A planned motion with its description.
 
     Attributes:
-        trajectory: the whole motion; the arm's way to its start is not part of it.
-        format: name of the layout of the YAML description.
+        trajectory: the whole motion, without the approach from the arm's present pose (`Experiment.approach_motion`).
+        format: name and version of the layout of the YAML description.
         facts: entries of the YAML description that only this kind of motion has.
-        lines: sentences of the summary, without warnings.
+        lines: lines of the summary, without warnings.
         dwells: rests, in order of time; None: this kind of motion has no dwells.
         skipped: reason for each joint or axis that does not move; None: this kind of motion skips nothing.
         warnings: sentences about weaknesses of the motion; None: this kind of motion has no warnings.
@@ -91,35 +103,21 @@ class Plan:
         return "\n".join([*self.lines, *(f"warning: {warning}" for warning in self.warnings or ())])
 
 
-ACCELERATION_FRACTION = 0.8
-"""Fraction of the limits of acceleration and jerk that a plan uses; the rest is needed to stop the motion."""
-DEFAULT_MARGIN = 0.05
-"""Default distance from position limits, rad or m."""
-DEFAULT_MARGIN_OF_RANGE = 0.1
-"""Largest default distance from position limits, as a fraction of the joint's range (fingers of a gripper)."""
-TEST_STEP_OF_RANGE = 0.1
-MAX_TEST_STEP_S = 3600.0
-"""A joint that takes longer for a tenth of its range has limits in another unit, or by mistake."""
-N_SAMPLED_POSES = 1024
-"""Number of poses that are tested against workspace and torque limits, a power of two."""
-MAX_PAIRS_IN_HINT = 8
-
-
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """An arm, its limits and its workspace, and the fractions of them that a motion may use.
+    """An arm, its limits and its workspace, and the fractions of the limits that a motion may use.
 
     Subclasses add their settings and plan a motion of one kind.
 
     Attributes:
-        limits: of the joints; a plan uses 80 % of acceleration and jerk.
+        limits: limits of the joints; a plan uses 80 % of acceleration and jerk.
         workspace: bounds of the links; None: links are lines without floor, box or obstacles.
-        position_margin: distance from position limits, one value or (n,), rad or m; NaN: 0.05, or a tenth of the
-            joint's range where that is less.
+        position_margin: distance from position limits, one value or (n,), rad or m; NaN: 0.05 rad or m, but at most a
+            tenth of the joint's range.
         speed_fraction: fraction of the velocity limits used in the motion.
         travel_speed_fraction: fraction of the velocity limits used between the parts of the motion.
-        torque_fraction: fraction of the torque limits that the nominal model may use; the rest is left to friction and
-            to errors of the description.
+        torque_fraction: fraction of the torque limits that the nominal model may use; the rest is for friction and
+            errors of the URDF.
 
     Raises:
         TrajectoryError: a setting makes no sense, or the margin leaves a joint no range.
@@ -158,8 +156,8 @@ class Experiment:
     def margin(self) -> NDArray:
         """Distance (n,) from position limits, rad or m."""
         margin = per_joint(self.position_margin, self.robot.joint_names, "position_margin")
-        usual = np.minimum(DEFAULT_MARGIN, DEFAULT_MARGIN_OF_RANGE * (self.limits.upper - self.limits.lower))
-        return np.where(np.isnan(margin), usual, margin)
+        default = np.minimum(DEFAULT_MARGIN, DEFAULT_MARGIN_OF_RANGE * (self.limits.upper - self.limits.lower))
+        return np.where(np.isnan(margin), default, margin)
 
     @cached_property
     def design_limits(self) -> MotionLimits:
@@ -187,7 +185,7 @@ class Experiment:
         return Connection(self.transit_limits, self.workspace_and_torque)
 
     def plan(self) -> Plan:
-        """Plan the motion; each kind of experiment has its own."""
+        """Plan the motion; implemented by each kind of experiment."""
         raise NotImplementedError
 
     def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
@@ -199,10 +197,10 @@ class Experiment:
         return self.transit_planner.connect(measured, plan.trajectory.position[0])
 
     def check(self, trajectory: Trajectory) -> None:
-        """Check that a motion keeps to limits, workspace and, where the description has masses, torque.
+        """Check that a motion keeps to joint limits, workspace and, if the URDF has masses, torque limits.
 
         Raises:
-            TrajectoryError: the motion violates one of them; names joint or link, time and bound.
+            TrajectoryError: the motion violates a bound; the message names joint or link, time and bound.
         """
         check_limits(trajectory, self.limits)
         self.workspace_and_torque.check(trajectory)
@@ -211,18 +209,18 @@ class Experiment:
         """Check that the arm may rest at `pose` (n,).
 
         Raises:
-            TrajectoryError: it may not; names joint or link and bound.
+            TrajectoryError: the pose violates a bound; the message names joint or link and bound.
         """
         self.check(move(self.limits.joint_names, pose, pose, 1.0))
 
     def allowed_poses(self, approach: ArrayLike = 0.0) -> NDArray:
-        """Sample poses (P, n) over the limits, and keep those that workspace and torque limits allow.
+        """Return sampled poses (P, n) within the limits that workspace and torque limits allow.
 
         Args:
-            approach: distance (n,) to either side of a pose that must be allowed as well, rad or m.
+            approach: offset (n,), rad or m; each pose minus and plus this offset must be allowed as well.
 
         Raises:
-            TrajectoryError: no pose is allowed; describes the violation in one pose.
+            TrajectoryError: no pose is allowed; the message describes the violation in one pose.
         """
         approach = np.asarray(approach)
         poses = self.limits.poses(N_SAMPLED_POSES, self.margin + approach)
@@ -240,7 +238,7 @@ class Experiment:
         )
 
     def hints(self) -> list[str]:
-        """Describe the torque limits and pairs of links that keep the arm from moving far, and the remedies."""
+        """Describe torque limits and pairs of links that restrict the arm's motion, and the remedies."""
         hints = describe_weak_joints(self.robot, self.limits)
         close = list(self.workspace.close_pairs.items())
         if close and self.workspace.bodies.radius.any():
@@ -259,7 +257,11 @@ def format_range(low: float, high: float, unit: str) -> str:
 
 
 def require(*settings: tuple[str, object, object, str]) -> None:
-    """Raise for the first setting (name, value, whether it is valid, description of valid values) that is not valid."""
+    """Raise a `TrajectoryError` for the first invalid setting.
+
+    Args:
+        settings: tuples of name, value, whether the value is valid, and a description of valid values.
+    """
     for name, value, is_valid, expected in settings:
         if not is_valid:
             raise TrajectoryError(f"{name} is {value!r}; it must be {expected}")

@@ -30,7 +30,7 @@ MAX_CONDITION_NUMBER = 100.0
 """Condition number above which parameters are hard to distinguish (Schröer, Uhl, Albright and Huttenhofer 1992)."""
 MAX_DEFAULT_WORKERS = 4
 NOISE_OF_TORQUE_LIMIT = 0.01
-"""Assumed noise relative to the torque limit; only the proportions between joints matter to a design."""
+"""Assumed standard deviation of torque over the torque limit; only the ratios between joints affect a design."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,10 +38,13 @@ class FourierPlan(Plan):
     """A planned Fourier motion.
 
     Attributes:
+        series: one period of the motion.
         condition_number: condition number of the regressor with columns of unit norm (see `Condition`), including the
             information that was known before.
         singular_values: singular values of that regressor, descending.
         criterion: name of the criterion that the search minimized.
+        value: value of the criterion.
+        starts: number of starts that were searched from.
         history: time (s) and value of each better motion during the search.
     """
 
@@ -56,11 +59,10 @@ class FourierPlan(Plan):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FourierExcitation(Experiment):
-    """Plans a periodic motion of all joints by optimization.
+    """Experiment that plans a periodic motion of all joints by optimization.
 
-    Random motions are improved one after the other until time is up; each is made as informative as its limits allow.
-    The nominal model serves for torques only. Which motion excites most depends on lengths and axes alone, not on
-    masses.
+    A local optimization starts from one random motion after another until time is up, and maximizes the information
+    within the limits. The regressor depends on the kinematics alone. Nominal masses only serve to keep torque limits.
 
     Attributes:
         base_frequency: frequency of the first harmonic, Hz; a period takes 1 / base_frequency.
@@ -68,19 +70,20 @@ class FourierExcitation(Experiment):
         periods: repetitions of the period.
         target: parameters to estimate: "links", "gravity" or "load" (see `TorqueColumns`).
         drive: friction terms of each joint, estimated together with the links; None: the terms of the target.
-        criterion: criterion to minimize: "determinant", "condition" or "condition_unscaled". Only the first favours a
-            large motion.
+        criterion: criterion to minimize: "determinant", "condition" or "condition_unscaled". Only "determinant" favours
+            a large motion.
         noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
-            or equal in all joints where these are not known.
-        columns: parameters that represent the base parameters; None: as `BaseParameters` chooses.
-        source: information that a motion contains, in place of target, drive, noise and columns.
+            or equal in all joints if a limit is unknown.
+        columns: columns of the regressor that represent the base parameters; None: the choice of `BaseParameters`.
+        source: computation of the information of a motion, in place of target, drive, noise and columns.
         held: positions of joints that do not move, by name, rad or m; None: all joints move.
-        known: (p, p) information that exists already (`TorqueInformation.over_time`), which the motion adds to.
+        known: (p, p) information from earlier motions (`TorqueInformation.over_time`), to which this motion adds.
         design_time: time for the search, s; 0: the best of the random motions.
         candidates: number of random motions drawn to start with.
         starts: largest number of searches, which makes the result reproducible; None: as many as time allows.
-        workers: number of processes, or of searches side by side in `executor`; 0: one per core, up to 4.
-        executor: executor of the search's slices; None: processes of this machine.
+        workers: number of searches that run in parallel; 0: one per core, up to 4.
+        executor: executor that runs the searches; None: processes of this machine.
+        seed: seed of the random motions.
     """
 
     base_frequency: float = 0.05
@@ -119,7 +122,7 @@ class FourierExcitation(Experiment):
             ("workers", self.workers, self.workers >= 0, "zero or more"),
             ("seed", self.seed, self.seed >= 0, "zero or more"),
         )
-        self._search  # noqa: B018  # refuses settings of the information that make no sense
+        self._search  # noqa: B018  # raises for invalid settings of the information
 
     @property
     def highest_frequency(self) -> float:
@@ -128,17 +131,17 @@ class FourierExcitation(Experiment):
 
     @cached_property
     def information(self) -> InformationSource:
-        """Information that a motion contains."""
+        """Computation of the information matrix of a motion."""
         if self.source is not None:
             return self.source
         torque = self.limits.torque
-        usual = NOISE_OF_TORQUE_LIMIT * torque if np.isfinite(torque).all() else np.ones(len(torque))
+        default_noise = NOISE_OF_TORQUE_LIMIT * torque if np.isfinite(torque).all() else np.ones(len(torque))
         return TorqueInformation(
             self.robot,
             self.design_limits.velocity,
             target=self.target,
             drive=self.drive,
-            noise=usual if self.noise is None else self.noise,
+            noise=default_noise if self.noise is None else self.noise,
             columns=self.columns,
         )
 
@@ -152,7 +155,7 @@ class FourierExcitation(Experiment):
             CRITERIA[self.criterion],
             self.base_frequency,
             self.harmonics,
-            # The search sees information as a mean over the samples of this motion.
+            # The search uses the mean over the samples: divide the time integral by the duration of this motion.
             None if self.known is None else self.known * self.base_frequency / self.periods,
             self.seed,
             _held_positions(self.held, self.design_limits) if self.held else None,
@@ -166,7 +169,7 @@ class FourierExcitation(Experiment):
                 an exception that it raises ends the search.
 
         Raises:
-            TrajectoryError: no pose, or no motion, keeps to limits and workspace; names the obstacle.
+            TrajectoryError: no pose, or no motion, keeps to limits and workspace; the message names the obstacle.
             WorkerError: workers are lost repeatedly.
         """
         try:
@@ -193,7 +196,7 @@ class FourierExcitation(Experiment):
             )
         plan = self._describe(best.series, result)
         check_limits(plan.trajectory, self.limits)
-        # The search has checked torques that another source predicts.
+        # Another source has its own torque model, with which the search has checked the torque limits already.
         is_rigid = isinstance(self.information, TorqueInformation)
         (self.workspace_and_torque if is_rigid else self.workspace).check(plan.trajectory)
         return plan
@@ -278,10 +281,10 @@ def flexible_excitation(
     speed_fraction: float = 0.5,
     **settings: Any,
 ) -> FourierExcitation:
-    """Make a design of motor motions for an arm with flexible joints (Lightcap and Banks 2007, section II.B).
+    """Return an experiment with motor motions for an arm with flexible joints (Lightcap and Banks 2007, section II.B).
 
-    Torque limits keep the springs from winding up. Without them, a design approaches a resonance as far as the
-    prediction converges.
+    Torque limits bound the deflection of the springs. Without them, the motion approaches a resonance until the
+    prediction of the deflections diverges.
 
     Args:
         robot: the arm; its nominal parameters are the prior of the links.
@@ -292,7 +295,7 @@ def flexible_excitation(
         harmonics: number of harmonics.
         held: positions of motors that brakes hold, by joint; the paper moves one joint at a time.
         stiffness: estimate the stiffness too (eq. 3); without, the parameters of eq. 6.
-        noise: standard deviation of the torques, one value or (n,), N m or N.
+        noise: standard deviation of the torques, one value or (n,), N m or N; only the ratios between joints matter.
         speed_fraction: fraction of the velocity limits used.
         settings: other settings of `FourierExcitation`.
 

@@ -11,18 +11,24 @@ from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
+DISTANCE_SCALE_M = 0.1
+"""Lack of distance, m, that has the same excess as a joint limit that is exceeded by 100 %."""
+UNPREDICTED_OBJECTIVE = 1e4
+"""Objective of a motion whose torques cannot be predicted: worse than any other, so the search steps back."""
+
 
 class FourierBasis:
-    """Linear map from a vector to the Fourier series that start and end at rest.
+    """Linear map from a vector of optimization variables to the Fourier series that start and end at rest.
 
     Velocity and acceleration are zero at time 0, so each joint has 2 H - 1 degrees of freedom: the offset, H - 1 of the
-    sines and H - 1 of the cosines. An entry of about 1 takes the joint to one of its limits.
+    sines and H - 1 of the cosines. The variables are scaled such that each alone takes the joint to one of its limits
+    at a value of 1.
 
     Args:
-        limits: scales of the entries.
+        limits: limits of the joints, for the scales.
         base_frequency: frequency of the first harmonic, Hz.
         harmonics: number H of harmonics, at least 2.
-        samples: number N of samples of a motion, at equal distances over a period.
+        samples: number N of samples of a motion, which divide a period into equal parts.
         held: (n,) positions of the joints that do not move, NaN for the others; None: all move.
 
     Attributes:
@@ -46,6 +52,7 @@ class FourierBasis:
         angle = np.outer(np.arange(samples) / (samples * base_frequency), rate)
         sin = np.sin(angle)
         cos = np.cos(angle)
+        # Position and its three derivatives (N, 2 H - 2) of each sine and cosine coefficient.
         self._functions = [
             np.hstack([a @ self._sine, b @ self._cosine])
             for a, b in (
@@ -59,7 +66,7 @@ class FourierBasis:
         self._middle = (limits.upper + limits.lower) / 2
         peaks = np.array([np.abs(function).max(axis=0) for function in self._functions[:3]])
         bounds = np.array([half_range, limits.velocity, limits.acceleration])
-        # (n, 2 H - 1): the offset first.
+        # Scales (n, 2 H - 1) of the variables: the offset first, then sines and cosines.
         self._scale = np.column_stack([half_range, np.min(bounds[:, :, None] / peaks[:, None], axis=0)])
         if held is not None:
             moves = np.isnan(held)
@@ -68,13 +75,13 @@ class FourierBasis:
         self.size = self._scale.size
 
     def motion(self, vector: NDArray) -> MotionWithJerk:
-        """Return the motion at the samples."""
+        """Return the motion (N, n) at the samples."""
         coefficients = self._coefficients(vector)
         position, *derivatives = (function @ coefficients[:, 1:].T for function in self._functions)
         return MotionWithJerk(position + coefficients[:, 0], *derivatives)
 
     def gradient(self, by_motion: MotionWithJerk) -> NDArray:
-        """Return the gradient (size,) of a function from its gradients with respect to the motion."""
+        """Return the gradient (size,) with respect to the vector from gradients (N, n) with respect to the motion."""
         by_series = sum(by.T @ function for by, function in zip(by_motion, self._functions, strict=True))
         return (np.column_stack([by_motion.position.sum(axis=0), by_series]) * self._scale).ravel()
 
@@ -92,24 +99,22 @@ class FourierBasis:
         return np.divide(coefficients, self._scale, out=np.zeros_like(self._scale), where=self._scale > 0).ravel()
 
     def _coefficients(self, vector: NDArray) -> NDArray:
+        """Return offset, sine and cosine coefficients (n, 2 H - 1)."""
         coefficients = vector.reshape(self._scale.shape) * self._scale
         coefficients[:, 0] += self._middle
         return coefficients
 
 
-DISTANCE_SCALE_M = 0.1
-"""A distance that is this much too short counts as much as a limit that is exceeded by 100 %."""
-
-
 class MotionConstraints:
-    """Inequalities excess <= 0 of a motion, with gradients.
+    """Constraints of a motion in the form excess <= 0, with gradients.
 
     The excess over a joint limit is relative to the limit, and the excess of a distance is relative to 0.1 m.
 
     Args:
         limits: limits of position, velocity, acceleration, jerk and torque.
+        workspace: bounds of the links.
         margin: fraction of each joint limit that is kept free.
-        clearance: distance kept in addition to the workspace's, one value or one for each of its distances, m.
+        clearance: distance kept in addition to that of the workspace, one value or one for each of its distances, m.
 
     Attributes:
         names: (C,) description of each column of the excess.
@@ -129,7 +134,8 @@ class MotionConstraints:
         self.names = (*(f"{kind} of joint '{name}'" for kind in kinds for name in limits.joint_names), *workspace.names)
 
     def excess(self, motion: MotionWithJerk, torque: NDArray) -> NDArray:
-        """Compute the excess (N, C) of a motion with nominal torques (N, n), and keep it for `gradient`."""
+        """Compute the excess (N, C) of a motion with nominal torques (N, n), and keep its terms for `gradient`."""
+        # Signed fraction (5, N, n) of each limit that the motion uses.
         self._used = np.stack([motion.position - self._middle, *motion[1:], torque]) * self._scales[:, None]
         self._distances = self._workspace.distances(motion.position)
         too_short = (self._clearance - self._distances.room) / DISTANCE_SCALE_M
@@ -141,7 +147,10 @@ class MotionConstraints:
         return self.excess(MotionWithJerk(poses, still, still, still), torque)
 
     def describe_obstacle(self, excess: NDArray) -> str:
-        """Describe the constraint that most of the poses with this excess (M, C) violate."""
+        """Describe the constraint that most of the poses with this excess (M, C) violate.
+
+        Poses that violate only one constraint show best which one is in the way, so they are counted if there are any.
+        """
         violated = excess > 0
         alone = violated & (violated.sum(axis=1) == 1)[:, None]
         counted = alone if alone.any() else violated
@@ -150,7 +159,7 @@ class MotionConstraints:
         return f"in the way is {self.names[worst]} ({100 * np.mean(counted[:, worst]):.0f} % of the poses are {how})"
 
     def gradient(self, weights: NDArray) -> tuple[MotionWithJerk, NDArray]:
-        """Return the gradients of sum(weights * excess) by the motion and by the torques (N, n); weights (N, C)."""
+        """Return the gradients (N, n) of sum(weights * excess) by the motion and by the torques, for weights (N, C)."""
         kinds, n_samples, n = self._used.shape
         joints = weights[:, : kinds * n].reshape(n_samples, kinds, n).transpose(1, 0, 2)
         by_position, *by_derivatives, by_torque = joints * np.sign(self._used) * self._scales[:, None]
@@ -158,16 +167,15 @@ class MotionConstraints:
         return MotionWithJerk(by_position, *by_derivatives), by_torque
 
 
-UNPREDICTED_OBJECTIVE = 1e4
-"""Objective of a motion whose torques cannot be predicted: worse than any other, so the search steps back."""
-
-
 class DesignProblem:
-    """Minimizes a criterion of the information of a Fourier motion under constraints.
+    """Minimization of a criterion of the information of a Fourier motion under constraints.
 
     Args:
-        source: information that a motion contains.
-        known: (p, p) information that exists already, for a motion of this length; None: none.
+        basis: map from the optimization variables to the motion.
+        source: information matrix that a motion yields, and its nominal torques.
+        criterion: function of the information matrix to minimize.
+        constraints: limits and workspace.
+        known: (p, p) integral of earlier information over time, divided by the duration of this motion; None: zero.
     """
 
     def __init__(
@@ -198,9 +206,10 @@ class DesignProblem:
         return objective, self._constraints.excess(motion, self._rows.torque)
 
     def gradient(self, by_excess: NDArray) -> NDArray:
-        """Return the gradient of the last criterion plus sum(by_excess * excess)."""
+        """Return the gradient (size,) of the criterion plus sum(by_excess * excess) at the last evaluated vector."""
         if self._rows is None:
             return np.zeros(self._basis.size)
+        # Chain rule: vector -> motion -> regressor and torque -> information and excess.
         by_constraints, by_torque = self._constraints.gradient(by_excess)
         regressor = self._rows.regressor
         by_regressor = (2.0 / regressor.shape[-1]) * np.tensordot(self._by_information, regressor, axes=1)
@@ -208,9 +217,9 @@ class DesignProblem:
         return self._basis.gradient(MotionWithJerk(*(a + b for a, b in zip(by_constraints, by_rows, strict=True))))
 
     def information(self, vector: NDArray) -> NDArray:
-        """Return the information (p, p), including the known information."""
+        """Return the mean information (p, p) over the samples of a motion, plus the known information."""
         return information_matrix(self._source.rows(self._basis.motion(vector))) + self._known
 
     def value(self, vector: NDArray) -> float:
-        """Return the value of the criterion, without smoothing."""
+        """Return the exact value of the criterion, without smoothing."""
         return self._criterion.value(self.information(vector))

@@ -1,4 +1,8 @@
-"""One search for the best Fourier motion, from one random start."""
+"""One search for the Fourier motion with the best value of a criterion, from one random start.
+
+The minimization runs in rounds, which this module calls slices. Between two slices a search can pause, or move to
+another process.
+"""
 
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,26 +22,56 @@ from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
-# Minimization under many inequalities, for problems with a cheap gradient.
-
-
 MAX_ITERATIONS = 30
-"""Iterations of L-BFGS between two updates of the multipliers."""
+"""Largest number of iterations of L-BFGS between two updates of the multipliers."""
 LBFGS_MEMORY = 20
 FIRST_PENALTY = 10.0
 PENALTY_GROWTH = 2.0
 MAX_EXCESS_WITHOUT_GROWTH = 0.003
-"""Excess above which the penalty grows."""
+"""Largest excess after which the penalty stays; a larger excess makes it grow."""
+SAFETY_MARGIN = 0.002
+"""Fraction of each limit, or of 0.1 m, that a feasible motion keeps free; motions are not checked at every instant."""
+N_CENTRES = (256, 4096)
+"""Numbers of sampled poses, the centres of random motions; the second applies if none of the first is allowed."""
+MAX_LIMIT_FRACTION = 0.99
+"""Largest fraction of the limits that a random motion uses."""
+SHRINK_FACTOR = 0.8
+MAX_SHRINKS = 16
+"""Largest number of times that a random motion is scaled by this factor until it is feasible; 0.8^16 is 1/36."""
+MAX_DRAWS = 20
+"""Largest number of random motions that are drawn for one start."""
+SAMPLES_PER_CYCLE = 24
+"""Samples per cycle of the highest harmonic during the search."""
+CHECK_SAMPLES_FACTOR = 10
+"""Number of samples for the check of a motion, relative to the search."""
+SHARPNESS = (2.0, 2.0, 4.0, 4.0, 8.0, 8.0, *[16.0] * 4, *[32.0] * 6)
+"""Sharpness of the criterion in each round of the minimization."""
+LIMIT_MARGIN = 0.01
+"""Fraction of each limit that the search keeps free for violations between samples."""
+CLEARANCE_MARGIN_M = 0.01
+"""Distance that the search keeps free for violations between samples, m."""
+MARGIN_GROWTH = 1.5
+CLEARANCE_GROWTH = 2.0
+"""Growth of both margins at each restart of a search that ended with a violation between samples."""
+MAX_CLEARANCE_OF_MEDIAN = 0.3
+"""Largest clearance of two bodies over the median of their distance; some bodies are close by design."""
+MAX_RESTARTS = 3
+MIN_ROUNDS = 8
+"""Number of rounds after which a search is given up if its excess is still above `MAX_STUCK_EXCESS`."""
+MAX_STUCK_EXCESS = 0.02
+"""Largest excess that later rounds can remove; a larger one is that of a motion caught in an obstacle."""
+STEP_FRACTIONS = (0.95, 0.8, 0.5)
+"""Fractions of the step from the best motion to an infeasible one that are tried, because they may be feasible."""
 
 
 class Problem(Protocol):
-    """A smooth objective and inequalities excess <= 0."""
+    """Minimization of a smooth objective f(x) under many inequalities excess(x) <= 0, with a cheap gradient."""
 
     def evaluate(self, vector: NDArray, sharpness: float) -> tuple[float, NDArray]:
-        """Compute the objective, and the excess of any shape."""
+        """Return the objective and the excess, an array of any shape; see `Criterion.smooth` for `sharpness`."""
 
     def gradient(self, by_excess: NDArray) -> NDArray:
-        """Return the gradient of the last objective plus sum(by_excess * excess)."""
+        """Return the gradient of f + sum(by_excess * excess) at the vector that was evaluated last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +79,8 @@ class Iterate:
     """State of the minimization between two rounds.
 
     Attributes:
+        vector: (size,) variables x.
+        excess: largest excess at this vector.
         penalty: penalty of the next round.
         multipliers: multipliers of the next round, of the shape of the excess.
     """
@@ -61,12 +97,13 @@ def next_iterate(problem: Problem, last: Iterate, sharpness: float) -> Iterate:
     Args:
         problem: objective and inequalities.
         last: end of the last round; in the first round the vector to start from, which need not be feasible.
-        sharpness: sharpness of the objective.
+        sharpness: sharpness of the objective, see `Criterion.smooth`.
 
     Raises:
         Cancelled: the computation was ended on request.
     """
 
+    # L(x) = f(x) + penalty / 2 · Σ max(excess + multiplier / penalty, 0)²
     def evaluate_lagrangian(vector: NDArray) -> tuple[float, NDArray]:
         advance(0.0)
         objective, excess = problem.evaluate(vector, sharpness)
@@ -82,19 +119,16 @@ def next_iterate(problem: Problem, last: Iterate, sharpness: float) -> Iterate:
     return Iterate(vector, float(excess.max()), growth * last.penalty, multipliers)
 
 
-SAFETY_MARGIN = 0.002
-"""Fraction of each limit, or of 0.1 m, that a feasible motion leaves; motions are not checked at every instant."""
-
-
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A motion with its rating.
+    """A motion with its value and its largest violation of a constraint.
 
     Attributes:
-        excess: largest excess over limits and workspace; zero or less where the motion keeps to them; infinite where
-            the motion cannot be predicted.
-        obstacle: the constraint with the largest excess, or the reason why nothing can be predicted.
-        number: number of the random start.
+        value: value of the criterion, which the search minimizes; infinite if the torques cannot be predicted.
+        excess: largest excess over limits and workspace, see `MotionConstraints`; zero or less if the motion keeps to
+            them, infinite if the torques cannot be predicted.
+        obstacle: constraint with the largest excess and its time, or the reason why no torques can be predicted.
+        number: number of the random start, from 0.
     """
 
     series: FourierSeries
@@ -109,7 +143,7 @@ class Candidate:
         return self.excess <= -SAFETY_MARGIN
 
     def rank(self) -> tuple[float, float]:
-        """Return a key for sorting: feasible motions first, by their value; then the others, by their excess."""
+        """Return a key that sorts feasible motions first, by their value, and the others by their excess."""
         return (0.0, self.value) if self.is_feasible else (1.0, self.excess)
 
 
@@ -135,48 +169,19 @@ class SearchState:
         return self.iterate is None
 
 
-N_CENTRES = (256, 4096)
-"""Sampled centres of random motions (powers of two); the second number where none of the first is allowed."""
-MAX_LIMIT_FRACTION = 0.99
-"""Fraction of the limits that a random motion uses at most."""
-SHRINK_FACTOR = 0.8
-MAX_SHRINKS = 16
-"""Number of times that a random motion is made smaller until it is feasible, down to a thirtieth."""
-MAX_DRAWS = 20
-"""Random motions that are drawn for one start, at most."""
-SAMPLES_PER_CYCLE = 24
-"""Samples per cycle of the highest harmonic during the search."""
-CHECK_SAMPLES_FACTOR = 10
-"""Number of samples for the check of a motion, relative to the search."""
-SHARPNESS = (2.0, 2.0, 4.0, 4.0, 8.0, 8.0, *[16.0] * 4, *[32.0] * 6)
-"""Sharpness of the criterion in each round of the minimization."""
-LIMIT_MARGIN = 0.01
-"""Fraction of each limit that the search keeps free for violations between samples."""
-CLEARANCE_MARGIN_M = 0.01
-"""Distance that the search keeps free for violations between samples."""
-MARGIN_GROWTH = 1.5
-CLEARANCE_GROWTH = 2.0
-"""Growth of both margins at each restart of a search that ended with a violation between samples."""
-MAX_CLEARANCE_OF_MEDIAN = 0.3
-"""Largest clearance, relative to the median distance of two things; some things are close by design."""
-MAX_RESTARTS = 3
-MIN_ROUNDS = 8
-"""Rounds after which a search is given up if its excess is still above `MAX_STUCK_EXCESS`."""
-MAX_STUCK_EXCESS = 0.02
-"""Excess of a motion that passes through an obstacle which it cannot leave."""
-STEP_FRACTIONS = (0.95, 0.8, 0.5)
-"""Fractions of the step to an infeasible motion that are tried, because they may be feasible."""
-
-
 @dataclass(frozen=True, eq=False)
 class MotionSearch:
     """Search for the best motion of a robot within limits and workspace.
 
     Attributes:
-        limits: limits of the joints, of torque too.
-        source: information that a motion contains.
+        limits: limits of the joints, including torque.
+        workspace: bounds of the links.
+        source: information matrix that a motion yields, and its nominal torques.
+        criterion: function of the information matrix to minimize.
         base_frequency: frequency of the first harmonic, Hz.
-        known: (p, p) information that exists already, as a mean over this motion's samples; None: none.
+        harmonics: number of harmonics.
+        known: (p, p) integral of earlier information over time, divided by the duration of this motion; None: zero.
+        seed: seed of the random motions.
         held: (n,) positions of the joints that do not move, NaN for the others; None: all move.
     """
 
@@ -198,7 +203,7 @@ class MotionSearch:
             The first drawn motion that is feasible, or else the motion with the smallest excess.
 
         Raises:
-            TrajectoryError: no pose is allowed; names the obstacle.
+            TrajectoryError: no pose is allowed; the message names the obstacle.
         """
         rng = np.random.default_rng([self.seed, number])
         best = self.rate(self.draw(rng), number)
@@ -209,9 +214,9 @@ class MotionSearch:
         return best
 
     def draw(self, rng: np.random.Generator) -> FourierSeries:
-        """Draw a motion about an allowed pose, each joint's as wide as its limits allow, and shrink it until it fits.
+        """Draw a motion about an allowed pose, as wide as the limits of each joint allow, and shrink it until it fits.
 
-        The motion may remain infeasible if even a small motion is infeasible there.
+        The result may be infeasible, if even a small motion about this pose is.
         """
         limits = self.limits
         sine, cosine = rng.standard_normal((2, self.robot.n_joints, self.harmonics))
@@ -225,6 +230,7 @@ class MotionSearch:
         middle = (limits.upper + limits.lower) / 2
         for _ in range(MAX_SHRINKS):
             low, high, _, _ = series.peaks()
+            # Move the centre of the motion towards the middle of the range as far as its width requires.
             free = np.maximum(MAX_LIMIT_FRACTION * span / 2 - (high - low) / 2, 0.0)
             placed = series.shifted(np.clip(centre, middle - free, middle + free) - (low + high) / 2)
             if self._fits(placed):
@@ -233,16 +239,16 @@ class MotionSearch:
         return placed
 
     def run_slice(self, state: "SearchState | Candidate | int") -> SearchState:
-        """Run one slice of a search: its start, or one round of the minimization.
+        """Run one slice of a search: draw its start, or run one round of the minimization.
 
-        The result depends on the arguments alone, so a slice that is run again, anywhere, gives the same result.
+        The result depends on the arguments alone, so a slice gives the same result in any process.
 
         Args:
             state: state after the last slice; or a motion to start from, or the number of a motion to draw.
 
         Raises:
             Cancelled: the computation was ended on request.
-            TrajectoryError: as `candidate`.
+            TrajectoryError: no pose is allowed.
         """
         if not isinstance(state, SearchState):
             start = state if isinstance(state, Candidate) else self.candidate(state)
@@ -256,6 +262,7 @@ class MotionSearch:
             clearance=np.minimum(clearance, MAX_CLEARANCE_OF_MEDIAN * self._median_distances),
         )
         problem = DesignProblem(self._basis, self.source, self.criterion, constraints, self.known)
+        # A restart begins near an optimum: one round with the final sharpness suffices.
         schedule = SHARPNESS[-1:] if state.restarts else SHARPNESS
         iterate = next_iterate(problem, state.iterate, schedule[state.round_number])
         reached = self.rate(self._basis.series(iterate.vector), state.best.number)
@@ -279,7 +286,7 @@ class MotionSearch:
         return reached
 
     def rate(self, series: FourierSeries, number: int = 0) -> Candidate:
-        """Rate a motion, and check it between the samples of the search."""
+        """Compute the value of a motion, and its excess also between the samples of the search."""
         count = CHECK_SAMPLES_FACTOR * self._n_samples
         times = np.arange(count) / (count * self.base_frequency)
         try:
@@ -292,7 +299,7 @@ class MotionSearch:
         return Candidate(series, value, float(excess[k, c]), obstacle, number)
 
     def excess(self, series: FourierSeries, times: NDArray) -> NDArray:
-        """Compute the excess (N, C) of a series at times (N,), at equal distances over a period.
+        """Compute the excess (N, C) over all constraints at times (N,), which divide a period into equal parts.
 
         Raises:
             TrajectoryError: the torques cannot be predicted.
@@ -301,7 +308,7 @@ class MotionSearch:
         return self._constraints.excess(motion, self.source.torque(motion))
 
     def information(self, series: FourierSeries) -> NDArray:
-        """Return the information (p, p) of a motion and the known information, as a mean over its samples."""
+        """Return the mean information (p, p) over the samples of a motion, plus the known information."""
         return self._problem.information(self._basis.vector(series))
 
     def __getstate__(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Searches from many starts side by side, for as long as there is time."""
+"""Search for the best Fourier motion from many random starts in parallel, within a given time."""
 
 import pickle
 import threading
@@ -18,15 +18,15 @@ from dynid_ros.progress import Cancelled, Watch, watching
 
 REPORT_PERIOD_S = 0.2
 MIN_GRACE_S = 5.0
-"""Time for which the last slices are waited for when time is up; three times the longest slice where that is more."""
+"""Shortest time, s, to wait for running slices after the deadline; at least three times the longest slice."""
 
 Progress = Callable[[float, Candidate], None]
-"""Callback with the elapsed fraction of the time and the best motion so far; an exception that it raises ends it."""
+"""Callback with the elapsed fraction of the time and the best motion so far; its exceptions end the search."""
 Start = Candidate | int
-"""A motion to start from, or the number of a motion that is still to be drawn."""
+"""A motion to start from, or the number of a random motion that the search draws first."""
 
 
-class Enough(Exception):  # noqa: N818  # no fault
+class Enough(Exception):  # noqa: N818  # not an error
     """Request of a `Progress` callback to end the search with the best motion so far."""
 
 
@@ -35,6 +35,8 @@ class SearchResult:
     """Best motion of a search, and how it was found.
 
     Attributes:
+        best: best motion.
+        starts: number of starts that were searched from.
         history: time (s) and value of each better motion that keeps to all limits.
     """
 
@@ -60,21 +62,19 @@ def find_best_motion(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Draw random motions, improve them from one start after the other, and return the best motion.
+    """Draw random motions, start a search from one after the other, best first, and return the best motion.
 
-    Each search runs in slices, and time only decides whether another slice begins. The result of each start depends on
-    the seed, the number of the start and the number of its slices alone. With `starts` and enough time the motion is
-    therefore reproducible, however many workers there are.
+    Each search runs in slices, see `MotionSearch.run_slice`; time only decides whether another slice begins. The result
+    of a search depends only on the seed, the number of its start and the number of its slices. With `starts` and enough
+    time the best motion is therefore reproducible with any number of workers.
 
     Args:
-        search: the problem.
-        seconds: time for the search; 0: the random motions only. Where no random motion is feasible, the search from
-            them gets that time too. One search goes on until it has found a better motion than the random ones,
-            even if that needs more time.
-        candidates: number of random motions drawn first, fewer if time is over and one is feasible; the best are the
-            first starts.
+        search: optimization problem.
+        seconds: time for drawing and search, s; 0: draw only. If no drawn motion is feasible, the time counts from the
+            end of drawing. One search continues beyond this time until it finds a better motion than the drawn ones.
+        candidates: number of random motions to draw first; drawing stops earlier if time is over and one is feasible.
         starts: largest number of starts; None: as many as time allows.
-        workers: number of searches side by side; 1 without an executor: in this process.
+        workers: number of searches that run in parallel; 1 without an executor: in this process.
         executor: executor of the slices; None: processes of this machine.
         progress: callback, called a few times a second.
 
@@ -115,21 +115,21 @@ def find_best_motion(
     else:
         states = _run_in_processes(search, queue, deadline, report, workers)
     drawn_best = result.best
-    furthest: dict[int, SearchState] = {}
+    latest_states: dict[int, SearchState] = {}
 
     def keep(state: SearchState) -> None:
-        furthest[state.best.number] = state
-        result.starts = len(furthest)
+        latest_states[state.best.number] = state
+        result.starts = len(latest_states)
         result.offer(state.best, time.monotonic() - begin)
         report()
 
     with closing(states):
         for state in states:
             keep(state)
-    # Random motions may be too small to be of use, and a busy or slow machine may have had no time for more.
-    last = max(furthest.values(), key=_progress, default=None)
-    if result.best is drawn_best and (last is None or not last.has_ended):
-        with closing(_run_here(search, iter([last or ranked[0]]), np.inf, report)) as states:
+    # Random motions may be too small to be useful, and a slow machine may not have ended one search in time.
+    most_advanced = max(latest_states.values(), key=_progress, default=None)
+    if result.best is drawn_best and (most_advanced is None or not most_advanced.has_ended):
+        with closing(_run_here(search, iter([most_advanced or ranked[0]]), np.inf, report)) as states:
             for state in states:
                 keep(state)
                 if result.best is not drawn_best:
@@ -138,14 +138,14 @@ def find_best_motion(
 
 
 def _progress(state: SearchState) -> tuple[bool, int, int]:
-    """Return a key for sorting: searches that have ended first, then by the number of rounds."""
+    """Return a key that is largest for searches that have ended, then for those with most restarts and rounds."""
     return state.has_ended, state.restarts, state.round_number
 
 
 def _run_here(
     search: MotionSearch, starts: Iterator[Start | SearchState], deadline: float, report: Callable[[], bool]
 ) -> Generator[SearchState, None, None]:
-    """Run one slice after the other."""
+    """Run the slices of one search after another in this process, and yield the state after each slice."""
     for start in starts:
         state = start
         while not (isinstance(state, SearchState) and state.has_ended):
@@ -160,7 +160,7 @@ def _run_here(
 
 
 class _ReportingWatch(Watch):
-    """Watch that reports now and then, and cancels the computation when the report returns False."""
+    """Watch that calls `report` at intervals, and cancels the computation when it returns False."""
 
     def __init__(self, report: Callable[[], bool]) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ def _run_in_executor(
     workers: int,
     executor: Executor,
 ) -> Generator[SearchState, None, None]:
-    """Run slices of as many searches at a time as there are workers."""
+    """Run the slices of up to `workers` searches in parallel, and yield the state after each slice."""
     calls: Calls[float] = Calls(executor)
     pickled_search = pickle.dumps(search)
     longest_slice = 0.0
@@ -221,7 +221,7 @@ def _run_in_executor(
 
 
 _last_search = threading.local()
-"""The search that this thread received last, and its pickle; threads may not share a search."""
+"""Search that this thread received last, and its pickle; a search keeps its last motion, so threads cannot share it."""
 
 
 def _run_pickled_slice(pickled_search: bytes, state: SearchState | Start) -> SearchState:

@@ -14,22 +14,26 @@ from dynid_ros.model.inertia import STATIC
 from dynid_ros.trajectories.limits import per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
 
+MIN_GAIN_S = 1e-9
+"""Smallest reduction of the time for which a stretch of the path is reversed."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PoseSet(Experiment):
-    """Plans rests in the poses whose information on the parameters has the largest determinant.
+    """Experiment that rests in the poses whose torques contain most information about the parameters (D-optimality).
 
-    The poses are chosen from many that limits and workspace allow, by the torques of all joints. Each pose is reached
-    twice, with all joints moving up by `approach`, then down. The sign of Coulomb friction is therefore known, and
-    friction cancels.
+    The poses are chosen from many that limits and workspace allow. The arm rests at each pose twice: once after all
+    joints moved up by `approach`, once after they moved down. The sign of Coulomb friction is therefore known, and
+    friction cancels between the two rests.
 
     Attributes:
         target: "gravity": the base gravity parameters of the arm; "load": mass and mass moments of the load on the last
             link of a known arm.
-        poses: (P, n) poses to visit; None: choose.
+        count: number of poses to choose.
+        poses: (P, n) poses to visit, rad or m; None: choose them.
         offsets: whether each joint's torque has an unknown offset that the poses must distinguish from gravity.
-        dwell: rest at each pose and from each side, s.
-        approach: distance of the approach to a pose, one value or (n,), rad or m; 0: straight, once per pose.
+        dwell: duration of each rest, s.
+        approach: distance of the approach to a pose, one value or (n,), rad or m; 0: direct, with one rest per pose.
         seed: seed of the random first choices of the search.
     """
 
@@ -69,15 +73,15 @@ class PoseSet(Experiment):
                 f"no pose shows the {self.target}: gravity acts on no joint's torque, or as an offset does"
             )
         if self.poses is not None:
-            given = np.asarray(self.poses, dtype=float)
-            self._check_poses(given)
-            poses, trajectory, dwells = self._visit(given)
+            requested = np.asarray(self.poses, dtype=float)
+            self._check_poses(requested)
+            poses, trajectory, dwells = self._visit(requested)
         else:
             candidates = self.allowed_poses(self.approach)
             try:
                 poses, trajectory, dwells = self._visit(self._choose(candidates, axes))
             except TrajectoryError:
-                # Where the free space falls into parts, the arm stays in the part that holds most poses.
+                # The free space is not connected: use only its component with the largest number of poses.
                 groups = self.transit_planner.groups(candidates)
                 candidates = candidates[groups == np.argmax(np.bincount(groups[groups >= 0], minlength=1))]
                 poses, trajectory, dwells = self._visit(self._choose(candidates, axes))
@@ -107,7 +111,7 @@ class PoseSet(Experiment):
         )
 
     def _choose(self, candidates: NDArray, axes: NDArray) -> NDArray:
-        """Return the D-optimal poses (count, n) of the candidates (P, n)."""
+        """Return the D-optimal poses (count, n) of the candidates (P, n); `axes` span the identifiable parameters."""
         if len(candidates) < self.count:
             raise TrajectoryError(
                 f"{len(candidates)} of {N_SAMPLED_POSES} poses are allowed by limits, workspace and torque and reached "
@@ -168,18 +172,11 @@ class PoseSet(Experiment):
         return warnings
 
 
-# A short path through all poses: nearest neighbour, then 2-opt (Croes 1958).
-
-
-MIN_GAIN_S = 1e-9
-"""Smallest reduction of the time for which a stretch of the path is reversed."""
-
-
 def visiting_order(times: NDArray) -> list[int]:
     """Order K poses so that the path through all of them is short; the path may end at any pose.
 
-    The nearest neighbour is taken from each pose in turn as a start, and stretches of the shortest path are reversed
-    while that shortens it.
+    Nearest-neighbour paths from each pose are compared, and 2-opt improves the shortest one (Croes 1958): it reverses
+    stretches of the path while that shortens the path.
 
     Args:
         times: (K, K) symmetric times from pose to pose, s.
@@ -200,7 +197,7 @@ def visiting_order(times: NDArray) -> list[int]:
 
 
 def _better_ends(times: NDArray, path: NDArray, start: int, first: int) -> NDArray:
-    """Return the places from `first` on up to which reversing the path (K,) from `start` shortens it."""
+    """Return the ends, from `first` on, of the stretches from `start` whose reversal shortens the path (K,)."""
     ends = np.arange(first, len(path))
     inner = ends[:-1]
     gain = np.zeros(len(ends))

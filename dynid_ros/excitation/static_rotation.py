@@ -17,23 +17,23 @@ from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move
 
 MAX_TRIED_ROTATIONS = 16
-"""Rotations of a joint, best first, whose whole motion is checked before the joint is given up."""
+"""Largest number of rotations of a joint, best first, whose whole motion is checked; if none is safe, it is skipped."""
 NARROW_RANGE_RAD = np.deg2rad(30.0)
 """Range of a rotation below which the plan warns of an ill-conditioned fit."""
 LOW_TILT_RAD = np.deg2rad(30.0)
 """Tilt below which the plan warns of a small gravity torque."""
 N_HOLD_POSES = 256
-"""Hold poses that are compared per joint, a power of two."""
+"""Number of hold poses that are compared per joint; a power of two, because they are a Sobol sequence."""
 N_TESTED_ANGLES = 33
 """Angles of the turning joint that are tested against the workspace, for each hold pose."""
 SHORTLIST_FACTOR = 1.1
 """Rotations whose `std` is within this factor of the smallest are ranked by what they add to the global fit."""
 MAX_SHORTLIST = 64
-"""Rotations that are ranked at most, those with the smallest `std`."""
+"""Largest number of rotations that are ranked; those with the smallest `std`."""
 MIN_TILT_SINE = 0.02
 """Sine of the tilt below which an axis counts as parallel to gravity."""
 PRIOR_INFORMATION = 1e-6
-"""Information about each parameter before the first rotation, which keeps determinants finite."""
+"""Information about each parameter before the first rotation; without it, determinants would be zero."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Rotation:
 
     Attributes:
         joint: index of the joint that turns.
-        hold: pose (n,) of the other joints; the entry of the turning joint is the middle of its range.
-        lower: start of the range, rad.
-        upper: end of the range, rad.
+        hold: pose (n,) of the other joints, rad or m; the entry of the turning joint is the middle of its range.
+        lower: lower end of the range, rad.
+        upper: upper end of the range, rad.
         tilt: angle between the joint's axis and the vertical, 0 to π/2 rad.
-        std: standard deviation of the joint's two gravity moments (root of the summed variances), as a multiple of
-            the standard deviation of one torque reading.
+        std: standard deviation of the joint's two gravity moments (root of the summed variances), relative to that of
+            one torque reading.
     """
 
     joint: int
@@ -132,7 +132,8 @@ class StaticRotation(Experiment):
             if name in skipped:
                 continue
             try:
-                rotation, parts, rests = self._plan_rotation(search, joint, motion[-1].position[-1] if motion else None)
+                end = motion[-1].position[-1] if motion else None
+                rotation, parts, new_dwells = self._plan_rotation(search, joint, end)
             except TrajectoryError as error:
                 if any(rotation.joint == joint for rotation in rotations):
                     warnings.append(f"'{name}' is rotated less than {self.poses_per_joint} times: {error}")
@@ -140,7 +141,7 @@ class StaticRotation(Experiment):
                     skipped[name] = str(error)
                 continue
             start = sum(part.duration for part in [*motion, *parts[:-1]])
-            dwells += [rest.shifted(start) for rest in rests]
+            dwells += [dwell.shifted(start) for dwell in new_dwells]
             search.add(rotation)
             rotations.append(rotation)
             motion += parts
@@ -172,9 +173,9 @@ class StaticRotation(Experiment):
 
         The times of the dwells count from the start of the rotation, after the transit.
         """
-        reason = None
+        reason = None  # why the best rotation is not safe
         for rotation in islice(search.rotations(joint), MAX_TRIED_ROTATIONS):
-            stepped, rests = stepped_rotation(
+            stepped, dwells = stepped_rotation(
                 rotation, self.design_limits, np.asarray(self.approach), self.steps, self.dwell
             )
             try:
@@ -183,7 +184,7 @@ class StaticRotation(Experiment):
             except TrajectoryError as error:
                 reason = reason or error
                 continue
-            return rotation, [*transit, stepped], rests
+            return rotation, [*transit, stepped], dwells
         raise TrajectoryError(f"no rotation keeps to limits and workspace: {reason}")
 
     def _warnings(self, rotations: list[Rotation]) -> list[str]:
@@ -272,7 +273,7 @@ class RotationSearch:
         # A full turn is shortened by one step, because its last pose would repeat the first.
         self._sweep = min(sweep, 2 * np.pi * (steps - 1) / steps)
         self._holds = self._limits.poses(N_HOLD_POSES, self._inset)
-        # A joint that turns about the vertical at the base changes no torque, so it need not move.
+        # A joint that turns about the vertical at the base changes no gravity torque: hold it at its middle.
         unloaded = self._gravity.unobservable_axes() & ~self._robot.chain.prismatic
         self._holds[:, unloaded] = ((self._limits.lower + self._limits.upper) / 2)[unloaded]
         self._information = PRIOR_INFORMATION * np.eye(len(self._gravity.names) + self._robot.n_joints)
@@ -285,10 +286,9 @@ class RotationSearch:
         Raises:
             TrajectoryError: no rotation is possible; the message has the reason.
         """
-        possible = self._possible_rotations(joint)
-        best = min(rotation.std for rotation in possible)
-        shortlist = [rotation for rotation in possible if rotation.std <= SHORTLIST_FACTOR * best]
-        shortlist = sorted(shortlist, key=lambda rotation: rotation.std)[:MAX_SHORTLIST]
+        possible = sorted(self._possible_rotations(joint), key=lambda rotation: rotation.std)
+        accurate = [rotation for rotation in possible if rotation.std <= SHORTLIST_FACTOR * possible[0].std]
+        shortlist = accurate[:MAX_SHORTLIST]
         log_determinants = np.linalg.slogdet(self._information + self._rotation_information(shortlist)).logabsdet
         return [shortlist[k] for k in np.argsort(-log_determinants, kind="stable")]
 
@@ -306,7 +306,11 @@ class RotationSearch:
         return rows.transpose(0, 2, 1) @ rows
 
     def _possible_rotations(self, joint: int) -> list[Rotation]:
-        """Return for each hold the widest rotation of `joint` that the workspace allows; raise if there is none."""
+        """Return for each hold the widest rotation of `joint` that the workspace allows.
+
+        Raises:
+            TrajectoryError: no rotation is possible; the message has the reason.
+        """
         if self._limits.units[joint] == "m":
             raise TrajectoryError(
                 "it slides: its gravity force is constant along its travel, and is identified while other joints turn"
@@ -329,7 +333,7 @@ class RotationSearch:
                 hold[joint] = middle = float(angles[first] + angles[last]) / 2
                 half_span = min(float(angles[last] - angles[first]), self._sweep) / 2
                 tilt = float(np.arcsin(min(sine, 1.0)))
-                # The gravity torque, and with it the signal, is proportional to the sine of the tilt.
+                # The gravity torque is proportional to the sine of the tilt, so the relative noise is inverse to it.
                 std = _moment_std(2 * half_span, self._steps) / float(sine)
                 rotations.append(Rotation(joint, hold, middle - half_span, middle + half_span, tilt, std))
         if not rotations:
@@ -337,7 +341,7 @@ class RotationSearch:
         return rotations
 
     def _allowed(self, joint: int, holds: NDArray, angles: NDArray) -> NDArray:
-        """Return a mask (H, A) of the allowed angles for each hold; the approach from both sides must be free too."""
+        """Return a mask (H, A) of the angles of `joint` that are allowed at each hold, including approaches."""
         poses = np.repeat(holds[:, np.newaxis], len(angles), axis=1)
         poses[:, :, joint] = angles
         n = poses.shape[-1]
@@ -348,8 +352,8 @@ class RotationSearch:
 def _moment_std(span: float, steps: int) -> float:
     """Return the root of the summed variances of the gravity moments of a joint with a horizontal axis.
 
-    The model of a torque is n_x sin(q) + n_y cos(q) + offset + noise of unit variance, at `steps` angles over a range
-    (rad). The moments n_x and n_y and the offset are unknown.
+    The torque at angle q is n_x sin(q) + n_y cos(q) + offset + noise of unit variance. It is read at `steps` angles
+    over a range of `span` rad. The moments n_x and n_y and the offset are unknown.
     """
     angles = np.linspace(0.0, span, steps)
     columns = np.column_stack([np.sin(angles), np.cos(angles), np.ones(steps)])
