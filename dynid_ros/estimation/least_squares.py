@@ -377,6 +377,7 @@ def search(
     *,
     lower: NDArray,
     tolerance: float,
+    relative_tolerance: float = 0.0,
     normal_equations: Callable[[NDArray, State], tuple[NDArray, NDArray]],
     accept: Callable[[], None] = lambda: None,
 ) -> Search[State]:
@@ -392,6 +393,7 @@ def search(
         lower: Lower bounds (p,) of the parameters.
         tolerance: Predicted decrease of the cost below which no step is tried. With a decrease of x, the minimum is the
             root of 2 x standard errors away.
+        relative_tolerance: The same in parts of the cost, for costs that are far above what noise alone leaves.
         normal_equations: Returns the information matrix (p, p) and the negative gradient (p,) of the cost at parameters
             and state.
         accept: Called after each step that is taken.
@@ -412,18 +414,19 @@ def search(
         at_bound = values <= lower
         # Decrease of the cost that the quadratic model predicts for a step with almost no damping.
         promise = 0.5 * gradient @ _step(scaled, scale, gradient, MIN_DAMPING, at_bound)
-        if promise < tolerance or small_gains == MAX_SMALL_GAINS:
+        least = max(tolerance, relative_tolerance * cost)
+        if promise < least or small_gains == MAX_SMALL_GAINS:
             return Minimum(values, state, iteration, first_cost - cost)
         largest_promise = np.fmax(largest_promise, promise)
         # The predicted decrease falls by about the same factor in each step, so its logarithm measures the progress
         # from the largest one (0) to the tolerance (1).
-        log_range = np.log(largest_promise / tolerance)
+        log_range = np.log(largest_promise / least)
         progress = float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0
         growth = DAMPING_FACTOR
         while True:
             step = _step(scaled, scale, gradient, damping, at_bound)
             # A damped step d predicts a decrease between gᵀd / 2 and gᵀd.
-            if gradient @ step < tolerance:
+            if gradient @ step < least:
                 return Minimum(values, state, iteration, first_cost - cost)
             trial = np.maximum(values + step, lower)
             trial_state, trial_cost = yield Trial(trial, progress)
@@ -431,7 +434,7 @@ def search(
                 break
             damping *= growth
             growth *= DAMPING_FACTOR
-        small_gains = small_gains + 1 if cost - trial_cost < tolerance else 0
+        small_gains = small_gains + 1 if cost - trial_cost < least else 0
         values = trial
         state = trial_state
         cost = trial_cost

@@ -17,7 +17,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
 from dynid_ros.identification.flexible.flexible_prediction import concatenate, predict_run
 from dynid_ros.identification.flexible.flexible_result import LOCAL_MINIMUM_TEXT, FlexibleResult, RunFound, remarks
-from dynid_ros.identification.flexible.output_error import OutputError, Solution, rms_at
+from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, N_RUN_VALUES, Channel, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, check_links, runs
 from dynid_ros.identification.flexible.starting_values import (
@@ -82,7 +82,7 @@ def unexplained_fraction(end: SearchOutcome) -> float:
 def _unexplained_torque(run: Run, channel: Channel) -> float:
     """Return the RMS residual of a torque, as a fraction of the standard deviation of that torque."""
     counted = run.compared.lines if len(run.compared.lines) else run.compared.bins
-    return rms_at(channel, counted) / (float(np.std(run.torque[:, channel.joint])) + 1e-300)
+    return channel.rms_at(counted) / (float(np.std(run.torque[:, channel.joint])) + 1e-300)
 
 
 def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
@@ -152,6 +152,8 @@ def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence
 
 SHORT_RUN_S = 5.0
 """Length of the part of each stretch of motion with which a search for several joints begins, to save time, s."""
+MIN_WHOLE_RUN_S = 1.5 * SHORT_RUN_S
+"""Length of the longest stretch from which the search begins with that part, s."""
 CHOSEN_BY_DATA = "auto"
 """Setting that lets the data choose the laws of the springs (in `jobs.flexible_joints`) or the terms of the motors."""
 CLOCKS = ("auto", "same", "own")
@@ -248,7 +250,7 @@ class FlexibleJointIdentification:
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
         run_terms = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in moving]
         short_runs = None
-        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in moving) > 2 * SHORT_RUN_S:
+        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in moving) > MIN_WHOLE_RUN_S:
             short_runs = [run for recording, angles in pairs for run in self._runs(recording, angles, SHORT_RUN_S)]
         # First search, from the best of several offsets of the links' clock.
         first, *others = starts(layout, short_runs or moving, run_terms)

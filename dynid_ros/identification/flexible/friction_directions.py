@@ -18,6 +18,7 @@ and lead with creep is the soft friction of simulators (MuJoCo). All three are z
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import mul
 from typing import NamedTuple
 
@@ -63,34 +64,25 @@ class LinearMotion(NamedTuple):
 class Law(NamedTuple):
     """Stiction law of each joint: creep, bend / h and lead / h, where h is the length of a step."""
 
-    creep: list[float]
-    bend: list[float]
-    lead: list[float]
+    creep: Sequence[float]
+    bend: Sequence[float]
+    lead: Sequence[float]
 
 
-class Turn(NamedTuple):
-    """Reversal within a step: joint, velocity before, velocity after if friction did not reverse, direction before."""
+class Steps(NamedTuple):
+    """Motion through the P steps of an interval between two samples, or of many intervals (leading axis).
 
-    joint: int
-    velocity: float
-    unturned: float
-    before: float
+    Attributes:
+        velocity: Velocities (P + 1, n) before and after the steps; without a change those of sticking joints alone.
+        directions: Directions (P + 1, n) there.
+        unturned: Velocities (P, n) after the steps if friction did not reverse in them.
+        turned: Directions (P, n) before the steps of joints that reverse within them; 0 for other joints.
+    """
 
-
-class Stuck(NamedTuple):
-    """Sticking at the end of a step: joint, acceleration, direction s (`sense`), and rate of change ṡ."""
-
-    joint: int
-    acceleration: float
-    sense: float
-    change: float
-
-
-class Step(NamedTuple):
-    """Changes in one step: reversals, and joints that stick at its end."""
-
-    turns: list[Turn]
-    stuck: list[Stuck]
+    velocity: NDArray
+    directions: NDArray
+    unturned: NDArray
+    turned: NDArray
 
 
 class Division(NamedTuple):
@@ -109,28 +101,33 @@ class Division(NamedTuple):
 
 
 class March(NamedTuple):
-    """Directions of friction in K steps.
+    """Directions of friction in the steps between N samples.
 
     Attributes:
-        used: Directions (K, n) that act in each coarse step; their mean over the step if they change in it.
-        steps: Steps of each interval in which a joint sticks or reverses, by the number of its first sample.
-        across: Matrices (N - 1, 2 n, 2 n) from velocities and positions at one sample to the next, in other intervals.
+        used: Directions (N - 1, P, n) that act in each coarse step; their mean over the step if they change in it.
+        steps: Coarse steps of all intervals.
+        fine_steps: Fine steps of those intervals that are divided again, by the number of their first sample.
         coarse: Division of intervals in which no joint begins or ceases to stick.
         fine: Division of the others.
     """
 
     used: NDArray
-    steps: dict[int, list[Step]]
-    across: NDArray
+    steps: Steps
+    fine_steps: dict[int, Steps]
     coarse: Division
     fine: Division
 
-    def averaged(self, used: NDArray) -> NDArray:
-        """Return averages (N, ...) over one interval around each sample of values (K, ...) at the steps."""
-        parts = self.coarse.parts
-        half = parts // 2
-        extended = np.concatenate([np.repeat(used[:1], half, axis=0), used, np.repeat(used[-1:], half, axis=0)])
-        averages = extended.reshape(-1, parts, *used.shape[1:]).mean(axis=1)
+    @property
+    def sticking(self) -> NDArray:
+        """Mask (N - 1, n) of the joints that stick at the beginning of each interval."""
+        return np.abs(self.steps.directions[:, 0]) < 1.0
+
+    def averaged(self) -> NDArray:
+        """Return averages (N, n) of the directions over one interval around each sample, at the ends over half."""
+        half = self.coarse.parts // 2
+        before = self.used[:, :half].mean(axis=1)
+        after = self.used[:, half:].mean(axis=1)
+        averages = np.concatenate([before[:1], (after[:-1] + before[1:]) / 2.0, after[-1:]])
         # An average over an interval T damps frequency f by sin(x) / x ≈ 1 - x² / 6 with x = pi f T. The second
         # difference over 24 restores the term in x².
         averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
@@ -147,106 +144,107 @@ class March(NamedTuple):
             by_start: Derivatives (2, n, p) of position and velocity at the first sample.
             first: Index of the first of the 3 n parameters of the stiction law, in the order of `STICTION`.
         """
-        n = by_force.shape[1]
+        samples, n, _ = by_force.shape
         sums = np.zeros_like(by_force)
-        state = np.empty((3 * n, by_force.shape[2]))
-        state[:n] = by_start[1]
-        state[n : 2 * n] = by_start[0]
-        by_direction = np.zeros_like(by_start[0])
-        last = len(self.across) - 1
-        for m, across in enumerate(self.across):
-            if m % SAMPLES_PER_BLOCK == 0:
-                added = self._forced(slice(m, m + SAMPLES_PER_BLOCK), by_force)
-            steps = self.steps.get(m)
-            if steps is None:
-                state[: 2 * n] = across @ state[: 2 * n] + added[m % SAMPLES_PER_BLOCK]
-                by_direction[:] = 0.0
-                continue
-            parts = len(steps)
-            division = self.coarse if parts == self.coarse.parts else self.fine
-            for part, step in enumerate(steps):
-                share = (part + 0.5) / parts
-                sample = m + (part >= parts // 2)
-                state[2 * n :] = (1.0 - share) * by_force[m] + share * by_force[m + 1]
-                by_direction = self._advance(step, division, sample, state, by_direction, first)
-                # The first and the last step stand for half an interval beyond the ends, as in `averaged`.
-                at_end = (m, part) in {(0, 0), (last, parts - 1)}
-                sums[sample] += by_direction * ((1 + parts // 2 * at_end) / parts)
-                # A reversal ends at s = 1 or -1, whatever the parameters are.
-                for turn in step.turns:
-                    by_direction[turn.joint] = 0.0
+        state = np.concatenate([by_start[1], by_start[0], np.zeros_like(by_start[0])])
+        stiction = slice(first, first + 3 * n)
+        for begin in range(0, samples - 1, SAMPLES_PER_BLOCK):
+            rows = slice(begin, min(begin + SAMPLES_PER_BLOCK, samples - 1))
+            maps = _step_derivatives(self.coarse, rows.start, Steps(*(values[rows] for values in self.steps)))
+            for m in self.fine_steps.keys() & range(rows.start, rows.stop):
+                divided = Steps(*(values[None] for values in self.fine_steps[m]))
+                maps[m - begin] = _step_derivatives(self.fine, m, divided)[0]
+            added = maps[:, :, 3 * n : 4 * n] @ by_force[rows]
+            added += maps[:, :, 4 * n : 5 * n] @ by_force[rows.start + 1 : rows.stop + 1]
+            added[:, :, stiction] += maps[:, :, 5 * n :]
+            for m, (matrix, addend) in enumerate(zip(maps[:, :, : 3 * n].copy(), added, strict=True), start=begin):
+                after = matrix @ state
+                after += addend
+                state = after[: 3 * n]
+                sums[m] += after[3 * n : 4 * n]
+                sums[m + 1] += after[4 * n :]
+        sums[[0, -1]] *= 2.0  # the averages over half an interval
         sums[1:-1] -= np.diff(sums, 2, axis=0) / 24.0
         return sums
 
-    def _advance(  # noqa: PLR0917
-        self, step: Step, division: Division, sample: int, state: NDArray, before: NDArray, first: int
-    ) -> NDArray:
-        """Return the derivatives (n, p) of the directions in a step, and update those of velocities and positions.
 
-        Args:
-            step: Changes in the step.
-            division: Division of its interval.
-            sample: Number of the sample whose matrices the step uses.
-            state: Derivatives (3 n, p) of velocities, positions and forces; updated to the end of the step.
-            before: Derivatives (n, p) of the directions at the end of the step before.
-            first: Index of the first parameter of the stiction law.
-        """
-        n = len(before)
-        h = division.length
-        law = division.law
-        weights = division.weights[sample]
-        after = weights[:, : 3 * n] @ state
-        result = np.zeros_like(before)
-        gains = weights[:, 3 * n :]
-        for i, velocity, unturned, initial in step.turns:
+def _step_derivatives(division: Division, first: int, steps: Steps) -> NDArray:
+    """Return the derivatives (M, 5 n, 8 n) of the ends of M intervals from sample `first` on by their beginnings.
+
+    Rows are velocities, positions and directions of sticking joints at the end, then the directions that act in the
+    first and in the second half of the interval, each averaged over the whole interval. Columns are velocities,
+    positions and directions at the beginning, forces at the first and at the next sample, and the stiction law.
+    """
+    count, ends, n = steps.directions.shape
+    parts = ends - 1
+    own = np.arange(n)
+    law = division.law
+    h = division.length
+    creep_columns, bend_columns, lead_columns = (own + k * n for k in (5, 6, 7))
+    motion = np.zeros((count, 2 * n, 8 * n))
+    motion[:, : 2 * n, : 2 * n] = np.eye(2 * n)
+    directions = np.zeros((count, n, 8 * n))
+    directions[:, own, 2 * n + own] = 1.0
+    halves = np.zeros((count, 2, n, 8 * n))
+    for part in range(parts):
+        half = int(part >= parts // 2)
+        weights = division.weights[first + half : first + half + count]
+        share = (part + 0.5) / parts
+        after = weights[:, :, : 2 * n] @ motion
+        after[:, :, 3 * n : 4 * n] += (1.0 - share) * weights[:, :, 2 * n : 3 * n]
+        after[:, :, 4 * n : 5 * n] += share * weights[:, :, 2 * n : 3 * n]
+        turned = steps.turned[:, part]
+        turning = np.flatnonzero(turned.any(axis=1))
+        if len(turning):
+            before = turned[turning]
+            velocity = steps.velocity[turning, part]
+            unturned = steps.unturned[turning, part]
             # Derivative of velocity / (velocity - unturned), the fraction of the step before the reversal.
-            share = (velocity * after[i] - unturned * state[i]) / (velocity - unturned) ** 2
-            share[first + 2 * n + i] -= 1.0 / h
-            result[i] = 2.0 * initial * share
-            after += gains[:, i, None] * result[i]
-        # Differentiate the stiction law at the end of the step; what depends on the new directions is on the left.
-        stuck = step.stuck
-        for i, acceleration, direction, change in stuck:
-            lead = law.lead[i]
-            bend = law.bend[i]
-            result[i] = lead * state[i] - (1.0 + lead) * after[i] - bend * before[i]
-            result[i, first + i] += direction
-            result[i, first + n + i] += change
-            result[i, first + 2 * n + i] -= acceleration
-        if len(stuck) == 1:
-            i = stuck[0].joint
-            result[i] /= gains[i, i] * (1.0 + lead) - law.creep[i] - bend
-            after += gains[:, i, None] * result[i]
-        elif stuck:
-            joints = [entry.joint for entry in stuck]
-            matrix = gains[joints][:, joints] * [[1.0 + law.lead[i]] for i in joints]
-            matrix[range(len(joints)), range(len(joints))] -= [law.creep[i] + law.bend[i] for i in joints]
-            result[joints] = np.linalg.solve(matrix, result[joints])
-            after += gains[:, joints] @ result[joints]
-        state[n : 2 * n] += h / 2 * (state[:n] + after)
-        state[:n] = after
-        return result
-
-    def _forced(self, rows: slice, by_force: NDArray) -> NDArray:
-        """Return what the forces add to derivatives (M, 2 n, p) of velocities and positions at the next samples.
-
-        The directions are constant between the samples. `rows` selects the M samples at which the intervals begin.
-        """
-        n = by_force.shape[1]
-        parts = self.coarse.parts
-        forces = by_force[rows.start : rows.stop + 1]
-        state = np.zeros((len(forces) - 1, 3 * n, by_force.shape[2]))
-        for part in range(parts):
-            share = (part + 0.5) / parts
-            state[:, 2 * n :] = (1.0 - share) * forces[:-1] + share * forces[1:]
-            begin = rows.start + (part >= parts // 2)
-            after = self.coarse.weights[begin : begin + len(state), :, : 3 * n] @ state
-            state[:, n : 2 * n] += self.coarse.length / 2 * (state[:, :n] + after)
-            state[:, :n] = after
-        return state[:, : 2 * n]
+            slope = 2.0 * before / np.where(before, velocity - unturned, 1.0) ** 2
+            acting = (slope * velocity)[:, :, None] * after[turning]
+            acting -= (slope * unturned)[:, :, None] * motion[turning, :n]
+            acting[:, own, lead_columns] -= 2.0 * before / h
+            after[turning] += weights[turning, :, 3 * n :] @ acting
+            halves[turning, half] += acting / parts
+        stuck = np.abs(steps.directions[:, part + 1]) < 1.0
+        at = np.flatnonzero(stuck.any(axis=1))
+        if len(at):
+            # Differentiate the stiction law at the end of the step.
+            lead = law.lead[:, None]
+            law_residual = lead * motion[at, :n] - (1.0 + lead) * after[at] - law.bend[:, None] * directions[at]
+            sense = steps.directions[at, part + 1]
+            law_residual[:, own, creep_columns] += sense
+            law_residual[:, own, bend_columns] += (sense - steps.directions[at, part]) / h
+            law_residual[:, own, lead_columns] -= (steps.velocity[at, part + 1] - steps.velocity[at, part]) / h
+            gains = weights[at, :, 3 * n :]
+            acting = _law_inverse(gains, law, stuck[at]) @ law_residual
+            after[at] += gains @ acting
+            halves[at, half] += acting / parts
+            directions[:] = 0.0
+            directions[at] = acting
+        else:
+            directions[:] = 0.0
+        motion[:, n:] += h / 2 * (motion[:, :n] + after)
+        motion[:, :n] = after
+    return np.concatenate([motion, directions, halves.reshape(count, 2 * n, -1)], axis=1)
 
 
-def march(motion: LinearMotion, start: NDArray, longest_step: float, divisions: int = 1) -> March:
+def _law_inverse(gains: NDArray, law: Law, stuck: NDArray) -> NDArray:
+    """Return the inverses (M, n, n) of the derivative of the stiction law by the directions of sticking joints.
+
+    Rows and columns of the other joints are zero. `gains` (M, n, n) are derivatives of velocities by directions, and
+    `stuck` (M, n) is a mask.
+    """
+    both = stuck[:, :, None] & stuck[:, None, :]
+    identity = np.eye(gains.shape[1])
+    slopes = gains * (1.0 + law.lead)[:, None] - np.diag(law.creep + law.bend)
+    return np.linalg.inv(np.where(both, slopes, identity)) * both
+
+
+@np.errstate(over="ignore", invalid="ignore")  # trial parameters may make the motion unstable
+def march(
+    motion: LinearMotion, start: NDArray, longest_step: float, divisions: int = 1, sticking: NDArray | None = None
+) -> March:
     """Step through the motion and return the directions of friction.
 
     Args:
@@ -255,6 +253,8 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float, divisions: 
         longest_step: Upper limit of the coarse step, s.
         divisions: Number of fine steps in a coarse one. Errors in the times of reversals are proportional to the fine
             step.
+        sticking: Mask (N - 1, n) of the joints that are expected to stick in each interval, as from the march of a
+            similar motion; None: none. Where it is right, one matrix product replaces the steps of the interval.
     """
     samples, n = motion.force.shape
     stiction = np.broadcast_to(motion.stiction, (3, n)).astype(float)
@@ -272,75 +272,104 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float, divisions: 
         return force(middle) + np.einsum("mpij,mpj->mpi", stiffness, followed(middle))
 
     forces = forces_in(np.arange(samples - 1), parts)
-    across, added = _across(coarse, forces, stiction)
+    expected = np.zeros((samples - 1, n), dtype=bool) if sticking is None else sticking & (motion.coulomb > 0)
+    across, added = _across(coarse, forces, expected)
+    expected_rows = [row.tobytes() for row in expected]
     ends = parts * n
-    state = np.concatenate([start[1], start[0], np.where(start[1] < 0, -1.0, 1.0)])
-    used = np.empty(((samples - 1) * parts, n))
-    steps: dict[int, list[Step]] = {}
-    sliding = True
+    states = np.empty((samples, 3 * n))
+    states[0] = np.concatenate([start[1], start[0], np.where(start[1] < 0, -1.0, 1.0)])
+    used = np.empty((samples - 1, parts, n))
+    changed: dict[int, Steps] = {}
+    fine_steps: dict[int, Steps] = {}
+    stuck = np.zeros(n, dtype=bool)
+    stuck_row = stuck.tobytes()
     for m in range(samples - 1):
-        rows = slice(m * parts, (m + 1) * parts)
-        if sliding:
-            with np.errstate(over="ignore", invalid="ignore"):  # trial parameters may make the motion unstable
-                ahead = across[m] @ state + added[m]
-            # All joints keep sliding if the slip after every step has the sign of its direction.
-            if (ahead[:ends].reshape(parts, n) * state[2 * n :]).min() > 0.0:
-                used[rows] = state[2 * n :]
-                state[: 2 * n] = ahead[ends:]
+        state = states[m]
+        directions = state[2 * n :]
+        if stuck_row == expected_rows[m]:
+            ahead = across[m] @ state + added[m]
+            # All joints go on as they are if the slip of sliding joints keeps the sign of its direction in every step,
+            # and the directions of sticking joints stay below one.
+            reached = ahead[:ends].reshape(parts, n)
+            if stuck.any():
+                goes_on = np.where(stuck, 1.0 - np.abs(reached), reached * directions).min() > 0.0
+                used[m] = np.where(stuck, reached, directions)
+            else:
+                goes_on = (reached * directions).min() > 0.0
+                used[m] = directions
+            if goes_on:
+                states[m + 1] = ahead[ends:]
                 continue
-        end, acting, steps[m] = _through(coarse, m, forces[m], state)
-        if divisions > 1 and not _unchanged(state[2 * n :], steps[m]):
-            end, acting, steps[m] = _through(fine, m, forces_in(np.array([m]), fine.parts)[0], state)
-        state = end
-        used[rows] = acting.reshape(parts, -1, n).mean(axis=1)
-        sliding = not steps[m][-1].stuck
-    return March(used, steps, across[:, ends:, : 2 * n].copy(), coarse, fine)
+        states[m + 1], used[m], changed[m] = _through(coarse, m, forces[m], state)
+        if divisions > 1 and not _unchanged(changed[m]):
+            states[m + 1], acting, fine_steps[m] = _through(fine, m, forces_in(np.array([m]), fine.parts)[0], state)
+            used[m] = acting.reshape(parts, divisions, n).mean(axis=1)
+        stuck = np.abs(states[m + 1, 2 * n :]) < 1.0
+        stuck_row = stuck.tobytes()
+    return March(used, _coarse_steps(states, used, changed, coarse.law), fine_steps, coarse, fine)
+
+
+def _coarse_steps(states: NDArray, used: NDArray, changed: dict[int, Steps], law: Law) -> Steps:
+    """Return the coarse steps of all intervals: those that changed, and of sticking joints in the others."""
+    parts, n = used.shape[1:]
+    velocity = np.zeros((len(used), parts + 1, n))
+    velocity[:, 0] = states[:-1, :n]
+    directions = np.concatenate([states[:-1, None, 2 * n :], used], axis=1)
+    for part in range(parts):
+        change = directions[:, part + 1] - directions[:, part]
+        creeping = law.creep * directions[:, part + 1] + law.bend * change
+        velocity[:, part + 1] = (creeping + law.lead * velocity[:, part]) / (1.0 + law.lead)
+    steps = Steps(velocity, directions, np.zeros_like(used), np.zeros_like(used))
+    for m, through in changed.items():
+        for whole, values in zip(steps, through, strict=True):
+            whole[m] = values
+    return steps
 
 
 def _divide(motion: LinearMotion, stiction: NDArray, parts: int) -> Division:
     """Return the division of the intervals into a number of steps."""
     h = motion.step / parts
-    return Division(parts, h, _step_weights(motion, h), Law(*(stiction / [[1.0], [h], [h]]).tolist()))
+    return Division(parts, h, _step_weights(motion, h), Law(*(stiction / [[1.0], [h], [h]])))
 
 
-def _unchanged(directions: NDArray, steps: list[Step]) -> bool:
-    """Return whether the same joints stick at the beginning, with directions (n,), and after all of some steps."""
-    sticking = set(np.flatnonzero(np.abs(directions) < 1.0).tolist())
-    return all(not step.turns and {entry.joint for entry in step.stuck} == sticking for step in steps)
+def _unchanged(steps: Steps) -> bool:
+    """Return whether no joint reverses in the steps of an interval, and the same joints stick throughout."""
+    sticking = np.abs(steps.directions) < 1.0
+    return not steps.turned.any() and bool((sticking == sticking[0]).all())
 
 
-def _through(division: Division, m: int, forces: NDArray, state: NDArray) -> tuple[NDArray, NDArray, list[Step]]:
-    """Step through an interval, and return the state at its end, directions (parts, n) that act, and changes.
+def _through(division: Division, m: int, forces: NDArray, state: NDArray) -> tuple[NDArray, NDArray, Steps]:
+    """Step through an interval, and return the state at its end, directions (parts, n) that act, and the steps.
 
     The interval begins at sample m. `forces` are (parts, n), the state (3 n,) is velocities, positions and directions.
     """
     # Lists of numbers are faster than arrays of this size.
     velocity, position, directions = state.reshape(3, -1).tolist()
     matrices = division.weights[m : m + 2].tolist()
+    law = Law(*(values.tolist() for values in division.law))
     h = division.length
+    velocities = [velocity]
+    senses = [directions.copy()]
     acting = []
-    steps = []
+    unturned = []
+    turned = []
     for part, force in enumerate(forces.tolist()):
-        before = directions.copy()
-        after, mean, turns = _stepped(
-            matrices[part >= division.parts // 2], [*velocity, *position, *force], directions, division.law
-        )
-        acting.append(mean)
-        stuck = [
-            Stuck(i, (after[i] - velocity[i]) / h, s, (s - before[i]) / h)
-            for i, s in enumerate(directions)
-            if abs(s) < 1.0
-        ]
-        steps.append(Step(turns, stuck))
+        step = _stepped(matrices[part >= division.parts // 2], [*velocity, *position, *force], directions, law)
+        after = step[0]
         position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
         velocity = after
+        velocities.append(after)
+        senses.append(directions.copy())
+        for values, new in zip((acting, unturned, turned), step[1:], strict=True):
+            values.append(new)
+    steps = Steps(*(np.array(values) for values in (velocities, senses, unturned, turned)))
     return np.array([*velocity, *position, *directions]), np.array(acting), steps
 
 
 def _stepped(
     matrix: list[list[float]], state: list[float], directions: list[float], law: Law
-) -> tuple[list[float], list[float], list[Turn]]:
-    """Return velocities after a step, directions that act in it, and reversals.
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return velocities after a step, directions that act in it, and `unturned` and `turned` of `Steps`.
 
     `state` has velocities, positions and forces. `directions` is updated to the end of the step.
     """
@@ -355,27 +384,27 @@ def _stepped(
         if abs(s) < 1.0 or (w + lead * (w - v)) * s <= creep:
             break
     else:
-        return after, before, []
+        return after, before, after, [0.0] * n
     unturned = after.copy()
     _agree(directions, velocity, after, matrix, law)
     acting = directions.copy()
-    turns = []
+    turned = [0.0] * n
     for i in range(n):
         if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > MIN_VELOCITY:
             # Friction reverses after a fraction `share` of the step, where q̇ + lead q̈ = 0. If the joint moves on, the
             # mean direction over the step is `turning`.
             share = velocity[i] / (velocity[i] - unturned[i]) - law.lead[i]
             turning = -before[i] * (1.0 - 2.0 * share)
-            turned = unturned[i] + matrix[i][column + i] * (turning - before[i])
-            led = (turned + law.lead[i] * (turned - velocity[i])) * before[i]
+            reached = unturned[i] + matrix[i][column + i] * (turning - before[i])
+            led = (reached + law.lead[i] * (reached - velocity[i])) * before[i]
             # The stiction law with s = -before lets the joint slide; otherwise the joint sticks, as `_agree` found.
             if share > 0.0 and led + law.creep[i] + 2.0 * law.bend[i] < 0.0:
                 for j in range(n):
                     after[j] += matrix[j][column + i] * (turning - directions[i])
                 acting[i] = turning
                 directions[i] = -before[i]
-                turns.append(Turn(i, velocity[i], unturned[i], before[i]))
-    return after, acting, turns
+                turned[i] = before[i]
+    return after, acting, unturned, turned
 
 
 def _agree(
@@ -418,33 +447,42 @@ def _step_weights(motion: LinearMotion, h: float) -> NDArray:
     return np.concatenate([solve @ past, -solve @ motion.stiffness, solve, -solve * motion.coulomb], axis=2)
 
 
-def _across(division: Division, forces: NDArray, law: NDArray) -> tuple[NDArray, NDArray]:
-    """Return linear maps over the intervals between samples in which all joints slide and keep their directions.
+def _across(division: Division, forces: NDArray, stuck: NDArray) -> tuple[NDArray, NDArray]:
+    """Return linear maps over intervals in which sliding joints keep their directions and the others stick.
 
     Args:
         division: Division of the intervals.
         forces: Forces (N - 1, parts, n) in each step.
-        law: Parameters (3, n) in the order of `STICTION`.
+        stuck: Mask (N - 1, n) of the joints that stick.
 
     Returns:
-        Matrices (N - 1, parts n + 2 n, 3 n) and contributions (N - 1, parts n + 2 n) of the forces. The matrices act on
-        velocities, positions and directions at a sample. The results are the slip q̇ + lead q̈ - creep s after each of
-        the steps, then velocities and positions at the next sample.
+        Matrices (N - 1, parts n + 3 n, 3 n) and contributions (N - 1, parts n + 3 n) of the forces. The matrices act on
+        velocities, positions and directions at a sample. The results are, after each of the steps, directions of
+        sticking joints and the slip q̇ + lead q̈ - creep s of the others, then the state at the next sample.
     """
     blocks, parts, n = forces.shape
-    state = np.zeros((blocks, 2 * n, 3 * n + 1))
-    state[:, : 2 * n, : 2 * n] = np.eye(2 * n)
-    creep, _, lead = law[:, :, None]
-    slip = np.empty((blocks, parts, n, 3 * n + 1))
+    law = division.law
+    lead = law.lead[:, None]
+    at = np.flatnonzero(stuck.any(axis=1))
+    state = np.zeros((blocks, 3 * n, 3 * n + 1))
+    state[:, :, : 3 * n] = np.eye(3 * n)
+    reached = np.empty((blocks, parts, n, 3 * n + 1))
     for part in range(parts):
         begin = int(part >= parts // 2)
         block = division.weights[begin : begin + blocks]
-        after = block[:, :, : 2 * n] @ state
-        after[:, :, 2 * n : 3 * n] += block[:, :, 3 * n :]
+        if part in {0, parts // 2}:
+            inverse = _law_inverse(block[at, :, 3 * n :], law, stuck[at])
+        after = block[:, :, : 2 * n] @ state[:, : 2 * n]
+        after[:, :, 2 * n : 3 * n] += block[:, :, 3 * n :] * ~stuck[:, None]
         after[:, :, 3 * n] += np.einsum("bij,bj->bi", block[:, :, 2 * n : 3 * n], forces[:, part])
-        slip[:, part] = after + lead / division.length * (after - state[:, :n])
-        slip[:, part, :, 2 * n : 3 * n] -= creep * np.eye(n)
-        state[:, n:] += division.length / 2 * (state[:, :n] + after)
+        residual = lead * state[at, :n] - (1.0 + lead) * after[at] - law.bend[:, None] * state[at, 2 * n :]
+        directions = inverse @ residual
+        after[at] += block[at, :, 3 * n :] @ directions
+        reached[:, part] = after + lead * (after - state[:, :n])
+        reached[:, part, :, 2 * n : 3 * n] -= np.diag(law.creep)
+        state[at, 2 * n :] = np.where(stuck[at, :, None], directions, state[at, 2 * n :])
+        reached[at, part] = np.where(stuck[at, :, None], directions, reached[at, part])
+        state[:, n : 2 * n] += division.length / 2 * (state[:, :n] + after)
         state[:, :n] = after
-    maps = np.concatenate([slip.reshape(blocks, parts * n, -1), state], axis=1)
+    maps = np.concatenate([reached.reshape(blocks, parts * n, -1), state], axis=1)
     return maps[:, :, : 3 * n].copy(), maps[:, :, 3 * n].copy()

@@ -120,6 +120,7 @@ class LinkResponse:
         self._names = robot.joint_names
         self.by_corrections: NDArray | None = None
         self.exact = False
+        self._sticking: NDArray | None = None
 
     def solve(
         self,
@@ -154,8 +155,9 @@ class LinkResponse:
             if iteration < FRICTION_ITERATIONS and moved > FIXED_DIRECTION_STEP and parameters.coulomb.any():
                 force = np.einsum("kij,kj->ki", by_qd, qd) + np.einsum("kij,kj->ki", by_qdd, qdd) - smooth
                 linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step, stiction, q)
-                marched = march(linear, start, *self._march_steps)
-                sense = marched.averaged(marched.used)
+                marched = march(linear, start, *self._march_steps, self._sticking)
+                self._sticking = marched.sticking
+                sense = marched.averaged()
             residual = self._with_start(
                 smooth + parameters.coulomb * sense, np.stack([q[0] - start[0], qd[0] - start[1]])
             )

@@ -108,6 +108,9 @@ ROUGH_TOLERANCE = 0.1
 FINAL_TOLERANCE = 0.005
 """Predicted gains of log-likelihood that end the searches in a part of the runs, of the first weightings in all runs,
 and of all other weightings: 1.4, 0.4 and 0.1 standard errors."""
+SENSOR_TOLERANCE = 0.005
+"""Predicted gain, in parts of the cost, that ends a search with the noise of the sensors. Errors of the model exceed
+that noise, and where links stick they make this cost uneven by up to a percent."""
 MAX_SETTLED_GAIN = 0.02
 """Gain of a search after which densities are estimated no more: the densities and the parameters agree."""
 MIN_STIFFNESS_FRACTION = 0.1
@@ -164,7 +167,7 @@ class OutputError:
 
     def _left(self, channels: list[list[Channel]]) -> float:
         return sum(
-            float(np.log(rms_at(channel, run.run.compared.bins) + 1e-150))
+            float(np.log(channel.rms_at(run.run.compared.bins) + 1e-150))
             for run, found in zip(self.residuals, channels, strict=True)
             for channel in found
         )
@@ -176,7 +179,8 @@ class OutputError:
         channels = self._channels(values, own)
         for weighting in range(FIRST_WEIGHTINGS):
             weights = self._weights(channels, first=weighting == 0)
-            values, own, channels = self._search(values, own, channels, weights, APPROACH_TOLERANCE)[:3]
+            relative = SENSOR_TOLERANCE if weighting == 0 else 0.0
+            values, own, channels, *_ = self._search(values, own, channels, weights, APPROACH_TOLERANCE, relative)
         return values, self.named(own)
 
     def named(self, own: Sequence[NDArray]) -> list[NDArray]:
@@ -197,9 +201,7 @@ class OutputError:
         channels = self._refined(values, own)
         information, gradient = self._normal(own, channels, self._weights(channels, first=False))
         others = np.setdiff1d(np.arange(len(gradient)), places)
-        eigenvalues, vectors, scale = scaled_eigh(information[np.ix_(others, others)])
-        kept = eigenvalues > NULL_EIGENVALUE
-        basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
+        basis = _determined_basis(information[np.ix_(others, others)])
         across = information[np.ix_(places, others)] @ basis
         alone = np.diagonal(information)[places]
         known = alone - (across**2).sum(axis=1)
@@ -231,29 +233,21 @@ class OutputError:
         columns = _white_columns(own, chosen).reshape(len(residual), -1)
         across = np.zeros((torques.shape[1], len(gradient)))
         across[:, rows] = (added.conj().T @ columns).real
-        eigenvalues, vectors, scale = scaled_eigh(information)
-        kept = eigenvalues > NULL_EIGENVALUE
-        basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
+        basis = _determined_basis(information)
         reduced = across @ basis
         slope = (added.conj().T @ residual).real - reduced @ (basis.T @ gradient)
-        amplitudes = np.linalg.lstsq((added.conj().T @ added).real - reduced @ reduced.T, slope, rcond=NULL_EIGENVALUE)[
-            0
-        ]
+        known = (added.conj().T @ added).real - reduced @ reduced.T
+        amplitudes, *_ = np.linalg.lstsq(known, slope, rcond=NULL_EIGENVALUE)
         return amplitudes, -(basis @ (reduced.T @ amplitudes))[:p], float(slope @ amplitudes)
 
     def solve(self, start: NDArray, near: tuple[NDArray, list[NDArray]] | None = None) -> Solution:
-        """Search from parameters (p,), or from those of a part of the runs if they predict all runs better.
-
-        Args:
-            start: Parameters (p,).
-            near: Result of `approach`.
+        """Search from parameters (p,), or from a result of `approach` if it predicts all runs better.
 
         Raises:
             IdentificationError: No motion was found for the start.
         """
         values = start.copy()
         own = [run.start() for run in self.residuals]
-        weights: list[dict[int, NDArray]] = []
         iterations = 0
         channels = self._channels(values, own)
         first = 0
@@ -272,7 +266,8 @@ class OutputError:
                 channels = self._refined(values, own)
             weights = self._weights(channels, first=weighting == 0)
             tolerance = FINAL_TOLERANCE if final else ROUGH_TOLERANCE
-            values, own, channels, used, gain = self._search(values, own, channels, weights, tolerance)
+            relative = SENSOR_TOLERANCE if weighting == 0 else 0.0
+            values, own, channels, used, gain = self._search(values, own, channels, weights, tolerance, relative)
             iterations += used
             if final and gain < MAX_SETTLED_GAIN:
                 break
@@ -280,11 +275,7 @@ class OutputError:
         return self._solution(values, own, channels, weights, iterations)
 
     def search_rival(self, start: NDArray, best: list[list[Channel]]) -> Solution:
-        """Search once from other parameters, weighed by the densities of noise of the best fit so far.
-
-        Args:
-            start: Parameters (p,).
-            best: Residuals of the best fit, by run.
+        """Search once from parameters (p,), weighed by the noise in the residuals of the best fit so far, by run.
 
         Raises:
             IdentificationError: No motion was found for the start.
@@ -308,13 +299,14 @@ class OutputError:
             run.refine()
         return self._channels(values, own)
 
-    def _search(
+    def _search(  # noqa: PLR0917
         self,
         values: NDArray,
         own: list[NDArray],
         channels: list[list[Channel]],
         weights: list[dict[int, NDArray]],
         tolerance: float,
+        relative_tolerance: float = 0.0,
     ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int, float]:
         cuts = np.cumsum([len(values), *map(len, own[:-1])])
 
@@ -343,6 +335,7 @@ class OutputError:
             self._cost(own, channels, weights),
             lower=np.concatenate([self._least_values(values), *(run.least for run in self.residuals)]),
             tolerance=tolerance,
+            relative_tolerance=relative_tolerance,
             normal_equations=lambda parameters, state: self._normal(split(parameters)[1], state, weights),
             accept=keep,
         )
@@ -383,7 +376,7 @@ class OutputError:
         hides most of that. HC2 is right on average with noise alone; a jackknife is half as wide again.
         """
         p = len(self.layout.names)
-        at = len(self.layout.names)
+        at = p
         variance = np.zeros(len(covariance))
         scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
         inverse = np.linalg.pinv(information / np.outer(scale, scale), rcond=NULL_EIGENVALUE, hermitian=True)
@@ -467,11 +460,11 @@ class OutputError:
         )
 
 
-def rms_at(channel: Channel, bins: NDArray) -> float:
-    """Return the RMS of a residual at some frequencies, given by their numbers."""
-    # A spectrum holds each frequency twice, except for the mean.
-    power = np.abs(channel.residual[bins]) ** 2 * np.where(bins > 0, 2.0, 1.0)
-    return float(np.sqrt(power.sum() / len(channel.samples)))
+def _determined_basis(information: NDArray) -> NDArray:
+    """Return the determined directions (p, r) of the parameters, scaled to standard errors of one."""
+    eigenvalues, vectors, scale = scaled_eigh(information)
+    kept = eigenvalues > NULL_EIGENVALUE
+    return vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
 
 
 class _Chosen(NamedTuple):

@@ -80,6 +80,12 @@ class Channel:
         """Derivatives (B, p) at the compared frequencies by the parameters of the arm, then of the run."""
         return self.derive()
 
+    def rms_at(self, bins: NDArray) -> float:
+        """Return the RMS of the residual at some frequencies, given by their numbers."""
+        # A spectrum holds each frequency twice, except for the mean.
+        power = np.abs(self.residual[bins]) ** 2 * np.where(bins > 0, 2.0, 1.0)
+        return float(np.sqrt(power.sum() / len(self.samples)))
+
 
 class RunResiduals:
     """Residuals of a run.

@@ -156,9 +156,9 @@ MIN_LINE_SHARE = 0.999
 """Part of the acceleration's energy that lines up to the highest that counts must hold."""
 COMPARED_POWER_SHARE = 0.995
 """Part of the power of each joint's motion that the compared frequencies must hold."""
-MIN_POWER_OVER_NOISE = 10.0
-"""Power of an acceleration at a frequency over that of the encoders' noise, from which the frequency is compared. Noise
-alone exceeds it at one of 20,000 frequencies."""
+MIN_POWER_OVER_NOISE = 30.0
+"""Power of an acceleration at a frequency over that of the encoders' noise, from which the frequency is compared. There
+noise draws the inertia of a motor to zero by at most a thirtieth."""
 ROUNDING_RANGE = 1e-9
 """Range of a resting joint's positions by rounding, relative to the largest position."""
 LOWEST_BINS = 3

@@ -18,8 +18,7 @@ def motion(time, mass, damping, stiffness, force, coulomb):
 
 
 def directions(motion, start, longest_step):
-    marched = march(motion, start, longest_step)
-    return marched.averaged(marched.used)
+    return march(motion, start, longest_step).averaged()
 
 
 def integrate_by_scipy(time, mass, damping, stiffness, force, coulomb, width):
@@ -164,8 +163,22 @@ def test_divided_steps_are_as_exact_as_short_ones(bend):
 
     def impulse(step, divisions):
         marched = march(swung, np.zeros((2, 1)), step, divisions)
-        assert len(marched.steps) < 8
-        return SAMPLE_STEP_S * marched.averaged(marched.used)[5:].sum()
+        assert len(marched.fine_steps) < 8
+        return SAMPLE_STEP_S * marched.averaged()[5:].sum()
 
     short = impulse(MARCH_STEP_S / 64, 1)
     assert abs(impulse(MARCH_STEP_S, 8) - short) < 0.2 * abs(impulse(MARCH_STEP_S, 1) - short)
+
+
+@pytest.mark.parametrize("law", [(0.0, 0.0, 0.0), (1e-3, 1e-5, 0.004)])
+@pytest.mark.parametrize("shift", [0, 3])
+def test_expected_sticking_changes_no_direction(law, shift):
+    """Expectations that are right save steps; wrong ones, of another time, are noticed."""
+    time = SAMPLE_STEP_S * np.arange(200)
+    force = 6.0 * np.sin(2 * np.pi * time[:, None] * [1.7, 2.9])
+    swung = motion(time, [[1.0, 0.2], [0.2, 0.5]], np.eye(2), 50.0 * np.eye(2), force, [3.0, 2.0])
+    swung = swung._replace(stiction=np.tile(np.array(law)[:, None], 2))
+    plain = march(swung, np.zeros((2, 2)), MARCH_STEP_S)
+    assert 0.05 < plain.sticking.mean() < 0.95
+    marched = march(swung, np.zeros((2, 2)), MARCH_STEP_S, sticking=np.roll(plain.sticking, shift, axis=0))
+    np.testing.assert_allclose(marched.used, plain.used, atol=1e-5)
