@@ -1,5 +1,7 @@
 """A planned motion of all joints over time, and its YAML file."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
@@ -9,14 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import MEGABYTE, csv_line, parse_yaml, read_text, write_atomically
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BPoly
 
 MAX_FILE_BYTES = 50 * MEGABYTE
 TRAJECTORY_FORMAT = "dynid-trajectory/1"
@@ -183,6 +188,8 @@ class Trajectory:
 
     @cached_property
     def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
+        from scipy.interpolate import BPoly  # noqa: PLC0415 - it takes long to load, and a check plans no motion
+
         # Displacements from the last sample, so that a rest is exact to the last digit.
         step = np.diff(self.time)[:, np.newaxis]
         change = np.diff(self.position, axis=0)
@@ -194,7 +201,7 @@ class Trajectory:
         velocity = position.derivative()
         return position, velocity, velocity.derivative()
 
-    def sample(self, rate: float) -> "Trajectory":
+    def sample(self, rate: float) -> Trajectory:
         """Sample the motion at `rate` samples per second, and at its end.
 
         Samples with a jump of the jerk, as at the start or end of a move, are kept unless the next one is nearer than
@@ -227,7 +234,7 @@ class Trajectory:
         gaps = np.diff(corners) >= separation
         return corners[1:-1][gaps[:-1] & gaps[1:]]
 
-    def select(self, joint_names: Sequence[str]) -> "Trajectory":
+    def select(self, joint_names: Sequence[str]) -> Trajectory:
         """Return the motion of the named joints, in their order.
 
         Raises:
@@ -241,7 +248,7 @@ class Trajectory:
         return Trajectory(tuple(joint_names), self.time, *fields)
 
     @staticmethod
-    def join(parts: Sequence["Trajectory"]) -> "Trajectory":
+    def join(parts: Sequence[Trajectory]) -> Trajectory:
         """Join motions; each must start with the last pose and velocity of the motion before.
 
         Raises:
@@ -280,7 +287,7 @@ class Trajectory:
         return write_atomically(path, "\n".join(lines) + "\n")
 
     @staticmethod
-    def read(path: str | Path) -> "Trajectory":
+    def read(path: str | Path) -> Trajectory:
         """Read a file that `save` wrote.
 
         Raises:
