@@ -14,7 +14,7 @@ from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import prediction_panels
+from dynid_ros.report.drawing import prediction_panels, spread_indices
 from dynid_ros.report.formats import PRISMATIC, counted, percent, plus_minus, significant
 from dynid_ros.report.page import Condition, Figures, Legend, Section, Tile
 from dynid_ros.report.result_page import (
@@ -28,6 +28,7 @@ from dynid_ros.report.result_page import (
 )
 
 SHOWN_DURATION_S = 15.0
+MAX_SHOWN_SAMPLES = 1500
 HEADINGS = {label: label.capitalize() for label in SERVO_UNITS} | {"viscous": "Viscous and damping"}
 
 
@@ -88,7 +89,7 @@ def write_result_report(
                     time,
                     1e3 * (command - measured),
                     1e3 * (command - simulated),
-                    rows=time < SHOWN_DURATION_S,
+                    rows=spread_indices(int(np.count_nonzero(time < SHOWN_DURATION_S)), MAX_SHOWN_SAMPLES),
                     quantity="following error",
                 )
             ),
