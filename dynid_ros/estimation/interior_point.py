@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgeqrf, dormqr, dtrtrs
+from scipy.linalg.lapack import dtpmqrt, dtpqrt, dtrtrs
 from scipy.optimize import nnls
 
 SYMMETRIC = 10
@@ -61,8 +61,8 @@ BASIS = _basis()
 _FLAT = BASIS.reshape(SYMMETRIC, 16)
 
 
-_QR_WORK = 64
-"""Work space of LAPACK's QR in columns: enough for its blocks."""
+_QR_BLOCK = 8
+"""Columns that LAPACK's QR eliminates together."""
 
 
 def svec(matrices: NDArray) -> NDArray:
@@ -278,16 +278,16 @@ class _Scaled:
         self.size = n * SYMMETRIC
         images = self.scaling[:, :, None] @ BASIS @ _transposed(self.scaling)[:, :, None]
         maps = _FLAT @ _transposed(images.reshape(count, n, SYMMETRIC, 16))
-        stacked = np.empty((count, rows + size, size))
+        scaled = np.empty((count, rows, size))
         blocks = data[:, :, : self.size].reshape(count, rows, n, SYMMETRIC)
         np.matmul(
             blocks.transpose(0, 2, 1, 3),
             maps,
-            out=stacked[:, :rows, : self.size].reshape(count, rows, n, SYMMETRIC).transpose(0, 2, 1, 3),
+            out=scaled[:, :, : self.size].reshape(count, rows, n, SYMMETRIC).transpose(0, 2, 1, 3),
         )
-        stacked[:, :rows, self.size :] = data[:, :, self.size :] * self.scaling_w[:, None, :]
-        stacked[:, rows:] = np.eye(size)
-        self.factors = [dgeqrf(matrix, lwork=_QR_WORK * size)[:2] for matrix in stacked]
+        scaled[:, :, self.size :] = data[:, :, self.size :] * self.scaling_w[:, None, :]
+        # The QR of the unit matrix above the scaled data leaves the zeros of the unit matrix alone.
+        self.factors = [dtpqrt(0, min(_QR_BLOCK, size), np.eye(size), matrix)[:3] for matrix in scaled]
 
     def step(self) -> tuple[Point, NDArray]:
         """Take a predictor and a corrector step; where it is too short, one without the second-order term."""
@@ -321,8 +321,8 @@ class _Scaled:
         both = (target - self.diagonal**2 - product) / mean
         both_w = (level[:, None] - self.spread_w**2 - product_w) / self.spread_w
         barrier = np.concatenate([svec(self.diagonal + both - self.trace), self.spread_w + both_w], axis=1)
-        right = np.concatenate([-self.residual, barrier], axis=1)
-        step = np.array([_least_squares(factors, b) for factors, b in zip(self.factors, right, strict=True)])
+        problems = zip(self.factors, barrier, -self.residual, strict=True)
+        step = np.array([_least_squares(*problem) for problem in problems])
         matrices = smat(step[:, : self.size])
         w = step[:, self.size :]
         return matrices, both - matrices, w, both_w - w
@@ -365,12 +365,17 @@ def _joined(points: Sequence[Point]) -> Point:
     )
 
 
-def _least_squares(factors: Sequence[NDArray], right: NDArray) -> NDArray:
-    """Return the solution (p,) for a right side (r,), given the QR of a matrix (r, p): reflectors and their scales."""
-    reflectors, scales = factors
-    size = reflectors.shape[1]
-    rotated = dormqr("L", "T", reflectors, scales, right[:, None], _QR_WORK)[0]
-    return dtrtrs(reflectors[:size], rotated[:size])[0][:, 0]
+def _least_squares(factors: Sequence[NDArray], barrier: NDArray, data: NDArray) -> NDArray:
+    """Return the solution (p,) for the right sides of the unit matrix (p,) and of the scaled data (r,).
+
+    Args:
+        factors: QR of both: triangular matrix, reflectors and their scales.
+        barrier: right side of the unit matrix.
+        data: right side of the scaled data.
+    """
+    triangle, reflectors, scales = factors
+    rotated = dtpmqrt(0, reflectors, scales, barrier[:, None], data[:, None], trans="T")[0]
+    return dtrtrs(triangle, rotated)[0][:, 0]
 
 
 def _times(matrices: NDArray, vectors: NDArray) -> NDArray:
