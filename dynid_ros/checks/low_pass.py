@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ from dynid_ros.signals.spectra import power_density, squared_hann
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
-    from dynid_ros.model.chain import Chain
 
 MIN_RIGID_GAIN = 1.9
 """Smallest gain that a change of the torques must bring in two joints by rigid motion alone. In slow motion, unmodelled
@@ -136,7 +134,7 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
 
     Friction that builds up slowly looks low-passed, so the model contains presliding friction.
     """
-    search = _LowPassedModels(model, samples)
+    search = _LowPassedModels(TorqueProblem(model, samples.thinned(MAX_FILTER_SAMPLES)))
     start = search.screen()
     if start is None or not search.grams.folds:
         return None
@@ -156,7 +154,7 @@ def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple
     samples = motion_samples(recordings)
     if samples is None:
         return None
-    search = _LowPassedModels(TorqueModel(robot), samples)
+    search = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES)))
     driver = search.screen()
     return None if driver is None else (driver, search.bandwidth)
 
@@ -167,41 +165,23 @@ class _TermColumns(NamedTuple):
     of_joint: list[NDArray]
 
 
-class _Screening(NamedTuple):
-    """Filter that fits best, or None, with the default torque model of an arm."""
-
-    chain: Chain
-    gravity: NDArray
-    driver: DriverFilter | None
-
-
-_screened: WeakKeyDictionary[MotionSamples, _Screening] = WeakKeyDictionary()
-"""Results that the check and the identification of links share."""
-
-
 class _LowPassedModels:
     """Torque models, with presliding friction, whose torque passes a filter.
 
     Args:
-        model: torque model.
-        samples: samples of the motion.
+        problem: torque model of a recording.
 
     Attributes:
         bandwidth: bandwidth of the motion without noise of the positions, Hz.
     """
 
-    def __init__(self, model: TorqueModel, samples: MotionSamples):
-        self._model = model
-        self._samples_of_motion = samples
-        self._samples = samples.thinned(MAX_FILTER_SAMPLES)
-        self._n_link_columns = len(model.columns)
-        band = _motion_band(samples)
-        noisy = samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
-        self.bandwidth = band if noisy else samples.bandwidth
-
-    @cached_property
-    def _plain(self) -> TorqueProblem:
-        return TorqueProblem(self._model, self._samples)
+    def __init__(self, problem: TorqueProblem):
+        self._plain = problem
+        self._samples = problem.samples
+        self._n_link_columns = problem.terms.rigid.shape[2]
+        band = _motion_band(problem.samples)
+        noisy = problem.samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
+        self.bandwidth = band if noisy else problem.samples.bandwidth
 
     @cached_property
     def _terms(self) -> TorqueTerms:
@@ -210,16 +190,6 @@ class _LowPassedModels:
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
-        if not self._model.is_default:
-            return self._screen()
-        robot = self._model.robot
-        known = _screened.get(self._samples_of_motion)
-        if known is None or known.chain is not robot.chain or not np.array_equal(known.gravity, robot.gravity):
-            known = _Screening(robot.chain, robot.gravity, self._screen())
-            _screened[self._samples_of_motion] = known
-        return known.driver
-
-    def _screen(self) -> DriverFilter | None:
         drivers = filters_at(SCREENED_KINDS, self.bandwidth, SCREENED_CUTOFF_RATIOS, SCREENED_SMOOTHING_RATIOS)
         plain = self._plain.terms
         filtered = fit_together(self._filtered(plain, Passage(driver)).equations for driver in drivers)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
 
 from dynid_ros.checks.motion_samples import MotionSamples
-from dynid_ros.estimation.least_squares import solve_nonnegative
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -226,9 +226,7 @@ class TorqueEquations:
         """Return the RMS residuals (n,) if each joint had separate parameters, N m."""
         rms = np.full(self.n, np.nan)
         for j in self.judged:
-            right = self.right[j, j]
-            n_free = self.n_rigid + self.n
-            solution = _solve(self.normal[j][None], right[None], n_free, np.ones((1, len(right) - n_free), bool))[0]
+            solution = _solve(self.normal[j][None], self.right[j, j][None], self.n_rigid + self.n)[0]
             rest = self.square[j, j] - 2 * solution @ self.right[j, j] + solution @ self.normal[j] @ solution
             rms[j] = np.sqrt(max(0.0, rest) / self.count[j])
         return rms
@@ -259,11 +257,10 @@ def _fit_block(equations: Sequence[TorqueEquations]) -> list[TorqueFit]:
     judged = count >= MIN_ROWS
     count = np.maximum(count, 1)
     variance = (FIRST_NOISE * size) ** 2 + floor**2
-    solution = np.ones((len(equations), normal.shape[-1]))
     for _ in range(N_REWEIGHTINGS):
         weight = np.where(judged, 1 / variance, 0.0)
         total = (weight[:, None] @ normal.reshape(len(normal), n, -1)).reshape(len(weight), *normal.shape[2:])
-        solution = _solve(total, (weight[:, None] @ right)[:, 0], n_free, solution[:, n_free:] > 0)
+        solution = _solve(total, (weight[:, None] @ right)[:, 0], n_free)
         image = (normal @ solution[:, None, :, None])[..., 0] - 2 * right
         rest = square + np.sum(image * solution[:, None], axis=2)
         rms = np.where(judged, np.sqrt(np.maximum(0.0, rest) / count), np.nan)
@@ -276,11 +273,8 @@ def _fit_block(equations: Sequence[TorqueEquations]) -> list[TorqueFit]:
     return [TorqueFit(*values) for values in fits]
 
 
-def _solve(normal: NDArray, right: NDArray, n_free: int, positive: NDArray) -> NDArray:
-    """Solve normal equations (H, s, s), (H, s) by least squares, with coefficients >= 0 after the free ones.
-
-    The search for these starts with those of a mask as positive.
-    """
+def _solve(normal: NDArray, right: NDArray, n_free: int) -> NDArray:
+    """Solve normal equations (H, s, s), (H, s) by least squares, with coefficients >= 0 after the free ones."""
     scale = np.sqrt(np.einsum("hss->hs", normal))
     scale[scale <= MIN_COLUMN * scale.max(axis=1, keepdims=True)] = 1.0
     normal = normal / (scale[:, :, None] * scale[:, None, :])
@@ -293,7 +287,9 @@ def _solve(normal: NDArray, right: NDArray, n_free: int, positive: NDArray) -> N
     back = np.swapaxes(across, 1, 2) @ eliminated
     inner = normal[:, drive, drive] - back[:, :, :-1]
     np.einsum("hss->hs", inner)[:] += 10 * RIDGE  # rounding errors may make it indefinite
-    bounded = solve_nonnegative(inner, right[:, drive] - back[:, :, -1], positive)
+    root = np.linalg.cholesky(inner)
+    target = np.linalg.solve(root, right[:, drive, None] - back[:, :, -1:])[:, :, 0]
+    bounded = np.array([nnls(matrix.T, values)[0] for matrix, values in zip(root, target, strict=True)])
     rigid = eliminated[:, :, -1] - (eliminated[:, :, :-1] @ bounded[:, :, None])[:, :, 0]
     return np.concatenate([rigid, bounded], axis=1) / scale
 
@@ -315,11 +311,6 @@ class TorqueModel:
         self._braking = braking
         self._falling: NDArray | None = None
         self.columns = self._with_gravity(GENERIC_GRAVITY).base_parameters().columns
-
-    @property
-    def is_default(self) -> bool:
-        """Whether friction brakes, and grows with speed."""
-        return self._braking and self._falling is None
 
     def falling(self, joints: NDArray) -> TorqueModel:
         """Return the same model, except that the torque of these joints (n,) may fall with speed."""

@@ -24,57 +24,11 @@ MIN_GROUP_DOF = 4
 MAX_GROUP_ITERATIONS = 20
 VARIANCE_TOLERANCE = 1e-6
 """Relative change of the groups' standard deviations at which their estimation ends."""
-MAX_BLOCK_EXCHANGES = 3
-"""Exchanges of all infeasible coefficients without progress, after which only one at a time is exchanged."""
-MAX_EXCHANGES = 200
-GRADIENT_TOLERANCE = 1e-12
-"""Largest slope into the feasible region at a bound, as a fraction of the right side."""
 
 
 def standard_errors_of(combinations: NDArray, covariance: NDArray) -> NDArray:
     """Return the standard errors (...) of combinations (..., k) of parameters with a covariance (k, k)."""
     return np.sqrt(np.maximum(np.einsum("...k,kl,...l->...", combinations, covariance, combinations), 0.0))
-
-
-def solve_nonnegative(normal: NDArray, right: NDArray, positive: NDArray) -> NDArray:
-    """Return the nonnegative solutions x (H, k) that minimize ½ xᵀ N x − rᵀ x, by block principal pivoting.
-
-    All infeasible coefficients are exchanged between free and zero ones, as long as that makes them fewer; else the
-    last of them alone, which ends after finitely many exchanges (Portugal, Júdice and Vicente 1994).
-
-    Args:
-        normal: positive definite matrices N (H, k, k).
-        right: right sides r (H, k).
-        positive: mask (H, k) of the coefficients that are free at first, from a similar problem.
-    """
-    k = right.shape[1]
-    unit = np.eye(k)
-    slack = GRADIENT_TOLERANCE * np.abs(right).max(axis=1, initial=0.0)
-    solutions = np.zeros(right.shape)
-    problems = np.arange(len(right))
-    free = positive
-    fewest = np.full(len(right), k + 1)
-    remaining = np.zeros(len(right), dtype=int)
-    for _ in range(MAX_EXCHANGES):
-        # Rows and columns of the unit matrix replace those of the coefficients that are zero.
-        fewer = np.where(free[:, :, None] & free[:, None, :], normal, unit)
-        x = np.linalg.solve(fewer, np.where(free, right, 0.0)[..., None])
-        solutions[problems] = x[..., 0]
-        gradient = (normal @ x)[..., 0] - right
-        infeasible = np.where(free, x[..., 0] < 0.0, gradient < -slack[problems, None])
-        number = infeasible.sum(axis=1)
-        open_problems = number > 0
-        if not open_problems.any():
-            break
-        remaining = np.where(number < fewest, MAX_BLOCK_EXCHANGES, remaining - 1)[open_problems]
-        fewest = np.minimum(fewest, number)[open_problems]
-        problems = problems[open_problems]
-        normal = normal[open_problems]
-        right = right[open_problems]
-        infeasible = infeasible[open_problems]
-        last = k - 1 - np.argmax(infeasible[:, ::-1], axis=1)
-        free = free[open_problems] ^ (infeasible & ((remaining >= 0)[:, None] | (np.arange(k) == last[:, None])))
-    return np.maximum(solutions, 0.0)
 
 
 def triangular_factor(regressors: Iterable[NDArray]) -> NDArray:

@@ -11,10 +11,9 @@ from paper_arms import (
     mit_arm,
     mit_motion,
 )
-from scipy.optimize import nnls
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped, solve_nonnegative
+from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped
 
 
 @pytest.fixture(name="fit")
@@ -240,16 +239,3 @@ def test_small_groups_are_not_considered_exact():
     right = matrix @ [1.0, 3.0] + rng.normal(0, 0.1, 52)
     _, sigma = solve_grouped(matrix, right, np.r_[np.zeros(50, int), 1, 1])
     assert sigma[1] > 1e-3
-
-
-@pytest.mark.parametrize("start", [0.0, 0.5, 1.0])
-def test_nonnegative_solutions_match_lawson_and_hanson(start):
-    rng = np.random.default_rng(3)
-    matrix = rng.normal(size=(50, 30, 12)) * 10.0 ** rng.uniform(-3, 3, (50, 1, 12))
-    values = rng.normal(size=(50, 30))
-    normal = matrix.transpose(0, 2, 1) @ matrix
-    right = (values[:, None] @ matrix)[:, 0]
-    solutions = solve_nonnegative(normal, right, rng.random(right.shape) < start)
-    for problem, x in zip(zip(matrix, values, strict=True), solutions, strict=True):
-        np.testing.assert_allclose(x, nnls(*problem)[0], rtol=1e-8, atol=1e-12)
-    assert 0.2 < np.mean(solutions > 0) < 0.8
