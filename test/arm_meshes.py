@@ -1,4 +1,4 @@
-"""Real arms with their meshes, and which of their links coal finds in collision."""
+"""Provide real arms with their meshes, and find colliding links with coal."""
 
 from functools import cache
 
@@ -17,7 +17,7 @@ ARMS = {
 
 @cache
 def arm(name: str) -> tuple[RobotModel, Bodies]:
-    """The arm and the capsules of its meshes."""
+    """Return the arm and the capsules of its meshes."""
     urdf, tip = ARMS[name]
     path = example_urdf(urdf)
     robot = RobotModel.from_urdf(path, tip=tip)
@@ -29,7 +29,7 @@ def poses(robot: RobotModel, count: int, seed: int) -> np.ndarray:
 
 
 class CoalArm:
-    """Real meshes of an arm, its other joints at zero.
+    """Meshes of an arm, with all joints outside the chain at zero.
 
     Attributes:
         links: (P, 2) link of the chain (-1: base) that each pair of geometries is on.
@@ -58,7 +58,7 @@ class CoalArm:
         self._data, self._geometry_data = self._model.createData(), self._geometry.createData()
 
     def colliding(self, positions: np.ndarray) -> np.ndarray:
-        """(N, P) bool at positions (N, n): which pairs of geometries touch."""
+        """Return a mask (N, P) of the pairs of geometries that touch at positions (N, n)."""
         found = []
         for position in positions:
             q = self._pin.neutral(self._model)

@@ -1,4 +1,4 @@
-"""Bags for tests, written and serialised by the rosbags library."""
+"""Write bags for tests with the rosbags library."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ START = 1_700_000_000_000_000_000
 """Time of reception of the first message, ns since the epoch."""
 MS = 1_000_000
 STAMP = 5 * 10**9
-"""Header stamp of the first sample, far from the times of reception: the two clocks must not be mixed."""
+"""Header stamp of the first sample in ns, far from the times of reception."""
 NAMES = ["a", "b"]
 Message = tuple[str, int, Any]
 
@@ -54,7 +54,7 @@ def pose(position: Sequence[float], quaternion: Sequence[float] = (0.0, 0.0, 0.0
 def write_bag(
     path: Path, messages: Iterable[Message], storage: StoragePlugin = StoragePlugin.MCAP, chunk: int | None = None
 ) -> Path:
-    """Bag of (topic, time of reception in ns, message); a MCAP chunk is closed every `chunk` messages."""
+    """Write a bag of (topic, time of reception in ns, message); a MCAP chunk is closed every `chunk` messages."""
     with Writer(path, version=9, storage_plugin=storage) as writer:
         connections: dict[str, Any] = {}
         for count, (topic, received, message) in enumerate(messages, start=1):
@@ -70,7 +70,7 @@ def write_bag(
 def write_mcap(
     path: Path, messages: Iterable[Message], delays: dict[str, int], finish: bool = True, **options: Any
 ) -> None:
-    """Write the same messages to each topic, received after its delay (ns), by the library of MCAP itself."""
+    """Write equal messages to each topic, received after its delay in ns, with the library of MCAP."""
     writer_module = pytest.importorskip("mcap.writer")
     with path.open("wb") as stream:
         writer = writer_module.Writer(stream, **options)
@@ -87,7 +87,7 @@ def write_mcap(
 
 
 def states(n=20, names=NAMES, stamp=STAMP, topic="/joint_states", received=START):
-    """n joint states, 10 ms apart; joint k has position i + 100 k at sample i, velocity +1000, effort +2000."""
+    """Return n joint states, 10 ms apart; joint k has position i + 100 k at sample i, velocity +1000, effort +2000."""
     for i in range(n):
         position = i + 100.0 * np.array([ord(name[0]) - ord("a") for name in names])
         message = joint_state(stamp + i * 10 * MS if stamp else 0, names, position, position + 1000, position + 2000)

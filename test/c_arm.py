@@ -1,4 +1,4 @@
-"""An exported arm, compiled and called from Python."""
+"""Compile an exported arm, and call it from Python."""
 
 import ctypes
 import shutil
@@ -15,11 +15,11 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-"""That are installed."""
+"""Installed compilers."""
 
 
 def arm_of(robot: RobotModel, friction: FrictionModel | None = None, coefficients=(), **changes) -> ExportedArm:
-    """The arm with its own links."""
+    """Return the exported arm with the links of its URDF."""
     gravity = GravityModel(robot)
     friction = friction or FrictionModel([JointFriction.none()] * robot.n_joints)
     values = {"load": None, "springs": None, "source": "identified.yaml", "parameters": robot.parameters} | changes
@@ -28,12 +28,12 @@ def arm_of(robot: RobotModel, friction: FrictionModel | None = None, coefficient
 
 
 class CArm:
-    """Its functions, on arrays of numpy.
+    """Functions of a compiled arm, called with numpy arrays.
 
     Args:
-        arm: to export.
-        folder: for the files.
-        compiler: by name.
+        arm: arm to export.
+        folder: folder of the files.
+        compiler: name of the compiler.
     """
 
     def __init__(self, arm: ExportedArm, folder: Path, compiler: str = "gcc") -> None:
@@ -59,7 +59,7 @@ class CArm:
     def torque(
         self, function: str, *motion: np.ndarray, load=None, memory=None, with_memory: bool = False
     ) -> np.ndarray:
-        """Torque (n,) of one sample."""
+        """Return the torque (n,) of one sample."""
         found = np.empty_like(motion[0])
         arrays = [np.ascontiguousarray(part, dtype=float) for part in motion]
         arguments = [_pointer(part) for part in arrays]

@@ -1,4 +1,4 @@
-"""A load that is no ball and sits askew, and arms that carry one in Pinocchio."""
+"""Define an asymmetric load, and arms that carry one in Pinocchio."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ import pytest
 MASS = 3.2
 CENTER = np.array([0.03, -0.05, 0.12])
 INERTIA = np.array([[0.020, 0.003, -0.002], [0.003, 0.030, 0.001], [-0.002, 0.001, 0.025]])
-"""About the centre of mass, axes of the tip link, kg m^2."""
+"""Inertia about the center of mass in axes of the tip link, kg m²."""
 
 
 def parameters(mass: float = MASS, center: np.ndarray = CENTER, inertia: np.ndarray = INERTIA) -> np.ndarray:
-    """The ten parameters about the tip link's frame, by the parallel axis theorem written out."""
+    """Return the parameters (10,) about the frame of the tip link, by the parallel axis theorem."""
     x, y, z = center
     steiner = mass * np.array(
         [[y * y + z * z, -x * y, -x * z], [-x * y, x * x + z * z, -y * z], [-x * z, -y * z, x * x + y * y]]
@@ -19,12 +19,12 @@ def parameters(mass: float = MASS, center: np.ndarray = CENTER, inertia: np.ndar
 
 
 def parent_joint(frame) -> int:
-    """Of a frame of Pinocchio, whose second version has another name for it."""
+    """Return the parent joint of a frame in either version of Pinocchio."""
     return frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent
 
 
 class LoadedArm:
-    """The chain of a URDF in Pinocchio with the load fixed to link `tip`."""
+    """Chain of a URDF in Pinocchio with the load fixed to link `tip`."""
 
     def __init__(self, urdf: str, tip: str, gravity: np.ndarray):
         self.pinocchio = pytest.importorskip("pinocchio")
@@ -43,7 +43,7 @@ class LoadedArm:
         return self.pinocchio.computeGeneralizedGravity(self.model, self.data, q).copy()
 
     def wrench(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Force and torque (6,) of the load on the tip link, in its frame."""
+        """Return force and torque (6,) of the load on the tip link, in its frame."""
         pin, model, data = self.pinocchio, self.model, self.data
         pin.forwardKinematics(model, data, q, qd, qdd)
         pin.updateFramePlacements(model, data)

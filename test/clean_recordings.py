@@ -1,4 +1,4 @@
-"""Recordings of random Fourier motion without a fault: MuJoCo's dynamics, drives and sensors as real arms have them."""
+"""Simulate recordings of random Fourier motion without faults: MuJoCo's dynamics, realistic drives and sensors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,18 +33,18 @@ RATES = (100, 125, 200, 250, 500)
 
 @dataclass(frozen=True)
 class Case:
-    """A recording and all that a fault is measured by.
+    """Recording with the quantities that determine whether a fault matters.
 
     Attributes:
-        name: of the arm.
-        robot: with the inertias that its user believes in.
-        recording: of one run.
-        friction: (n,) mean magnitude of the friction torque, N m.
-        gravity: (N, n) gravity torque that its driver would subtract, N m.
-        bandwidth: highest frequency of the motion, Hz.
-        simulated: False for a recording of a real arm.
-        motion: what kind of.
-        rigid: (N, n) torque without friction and sensors, where it is known, N m.
+        name: name of the arm.
+        robot: model with assumed inertias.
+        recording: recording of one run.
+        friction: (n,) mean magnitude of the friction torque in N m.
+        gravity: (N, n) gravity torque that the driver would subtract, in N m.
+        bandwidth: highest frequency of the motion in Hz.
+        simulated: whether the arm is simulated.
+        motion: kind of motion.
+        rigid: (N, n) exact torque without friction, if it is known, in N m.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Case:
 
 @cache
 def arm(name: str) -> RobotModel:
-    """One of ARMS, or the random chain of that number; joints beside the chain fixed."""
+    """Return one of ARMS or the random chain of that number, with joints outside the chain fixed."""
     if name == "demo":
         return RobotModel.from_urdf(demo_arm_urdf())
     if name == "planar":
@@ -73,7 +73,7 @@ def arm(name: str) -> RobotModel:
 
 
 def without_others(robot: RobotModel, tip: str | None, base: str | None = None) -> RobotModel:
-    """The same arm with all joints beside its chain fixed."""
+    """Return the arm with all joints outside its chain fixed."""
     root = ET.fromstring(robot.urdf)
     for joint in root.iter("joint"):
         if joint.get("name") not in robot.joint_names and joint.get("type") is not None:
@@ -87,13 +87,13 @@ def clean_case(
     amplitude: float | np.ndarray | None = None,
     find: Callable[[str], RobotModel] | None = None,
 ) -> Case:
-    """A sound recording of 15 to 50 s: of one of ARMS, in a quarter of the cases of a random chain.
+    """Simulate a recording of 15 to 50 s of one of ARMS, or in a quarter of the cases of a random chain.
 
     Args:
-        rng: draws everything.
-        name: of the arm, to have a certain one.
-        amplitude: rad or m to either side, or 0 of a joint to hold it, (n,) or for all; None: as the limits allow.
-        find: model of the arm of that name; None: `arm`.
+        rng: random generator.
+        name: name of the arm; None: random.
+        amplitude: amplitude in rad or m, (n,) or one number; 0 holds a joint; None: as the limits allow.
+        find: function that returns the model of an arm; None: `arm`.
     """
     find = find or arm
     while True:
@@ -108,7 +108,7 @@ def clean_case(
 
 
 def fourier_motion(robot: RobotModel, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """Times (N,), position with its two derivatives (3, N, n), and the highest frequency of five harmonics, Hz."""
+    """Return times (N,), position with two derivatives (3, N, n), and the highest of five frequencies in Hz."""
     n, harmonics = robot.n_joints, np.arange(1, 6)
     base = rng.uniform(0.05, 0.2)
     time = np.arange(0.0, np.clip(rng.uniform(1.0, 4.0) / base, 15.0, 50.0), 1 / rng.choice(RATES))
@@ -141,7 +141,7 @@ def _recorded(name: str, robot: RobotModel, model: mujoco.MjModel, amplitude, rn
         q, qd, qdd = middle + factor * (q - middle), factor * qd, factor * qdd
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    at_the_joint = rng.random() < 0.3  # torque sensors behind the gear: they see little friction and no rotor
+    at_the_joint = rng.random() < 0.3  # torque sensors behind the gear measure little friction and no rotor
     model.dof_armature[:] = 0.0 if at_the_joint else np.diag(mass_matrix(model, data)) * rng.uniform(0.0, 1.0, n)
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
@@ -161,7 +161,7 @@ def _recorded(name: str, robot: RobotModel, model: mujoco.MjModel, amplitude, rn
 
 
 def misjudged(robot: RobotModel, rng: np.random.Generator, error: float = 0.3) -> RobotModel:
-    """The arm with masses, mass moments and inertias of each link wrong by up to `error`."""
+    """Return the arm with masses, first moments and inertias of each link wrong by up to `error`."""
     links = robot.parameters.reshape(-1, 10) * np.repeat(
         1 + rng.uniform(-error, error, (robot.n_joints, 3)), [1, 3, 6], axis=1
     )
@@ -169,7 +169,7 @@ def misjudged(robot: RobotModel, rng: np.random.Generator, error: float = 0.3) -
 
 
 def turned(case: Case, gravity: np.ndarray) -> Case:
-    """The case with a robot model whose gravity points elsewhere."""
+    """Return the case with another gravity in its robot model."""
     robot = case.robot
     return replace(case, robot=RobotModel(robot.chain, robot.parameters, gravity, robot.urdf))
 
@@ -184,7 +184,7 @@ def _inverse(model: mujoco.MjModel, data: mujoco.MjData, q: np.ndarray, qd: np.n
 
 
 def _friction(qd: np.ndarray, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Coulomb friction of size `level` (n,), viscous friction, some asymmetry and a Stribeck term, N m."""
+    """Return Coulomb friction of `level` (n,) with viscous friction, asymmetry and a Stribeck term, in N m."""
     n = len(level)
     direction = np.tanh(qd / rng.uniform(0.001, 0.01))
     stribeck = 1 + rng.uniform(0, 0.3, n) * np.exp(-((qd / 0.05) ** 2))

@@ -1,9 +1,9 @@
-"""A module of tests that needs a tool which is not installed is skipped, whoever imports the tool."""
+"""Skip test modules that need a tool that is not installed."""
 
 import pytest
 
 TOOLS = ("mujoco", "pinocchio", "rclpy", "viser", "yourdfpy")
-"""Tools that the package does without."""
+"""Optional tools."""
 ROS_INTERFACES = ("_interfaces", "_msgs", "_srvs")
 
 

@@ -1,4 +1,4 @@
-"""`dynid` in this process: its commands, exit codes and output."""
+"""Run `dynid` in this process."""
 
 import argparse
 
@@ -18,7 +18,7 @@ def run(capsys, *arguments):
 
 
 def refused(capsys, *arguments):
-    """The one line of a command that ends with exit code 2 and leaves nothing."""
+    """Return the error line of a command that ends with exit code 2 and leaves no files."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("dynid: error: ")

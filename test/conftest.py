@@ -1,4 +1,4 @@
-"""However the tests are started: nodes stay on this machine and on a ROS domain of their own, BLAS on one thread."""
+"""Isolate ROS nodes of the tests on this machine and one domain, and limit BLAS to one thread."""
 
 import gc
 import os
@@ -14,29 +14,29 @@ import dynid_ros.one_thread  # noqa: F401 - before any test imports numpy
 from dynid_ros.nodes.shared.process import own_domain
 
 DOMAIN = ExitStack()
-"""Of this process and its children, as long as it lives: each process of a parallel run has its own."""
+"""ROS domain of this process and its children until it ends; parallel processes have different ones."""
 os.environ["ROS_DOMAIN_ID"] = DOMAIN.enter_context(own_domain())
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 DRAWN = re.compile(r"/test/(report|demo|guide|rehearsal|docs|jobs/test_torque_sensors)")
-"""Modules that look at the pictures of reports."""
+"""Modules whose tests check pictures of reports."""
 NODES = re.compile(r"/test/(launch|nodes)/(?!test_\w*(identification|calibration))")
-"""Modules of nodes that write no report, and whose processes need no matplotlib."""
+"""Modules of nodes that write no reports and need no matplotlib."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path, parent):
-    """Keep ROS's launch_testing to the launch tests.
+    """Restrict ROS's launch_testing to the launch tests.
 
-    Its plugin imports every module by its bare name to see whether it is one: two modules of the same name, or one that
-    skips itself, would end the collection of all.
+    Its plugin imports each module by its bare name. Two modules of equal name, or one that skips itself, would end the
+    collection.
     """
     return None if module_path.parent.name == "launch" else CollectedModule.from_parent(parent, path=module_path)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection():
-    """Modules and tests outlive it: the collector of garbage need not look through them again and again."""
+    """Exclude imported modules from garbage collection, which is slow for many objects."""
     gc.disable()
     yield
     gc.freeze()
@@ -45,7 +45,7 @@ def pytest_collection():
 
 @pytest.fixture(scope="module", autouse=True)
 def unrendered(request):
-    """Leave out the pictures of reports that nobody looks at."""
+    """Skip rendering of report pictures that no test checks."""
     path = request.path.as_posix()
     with nullcontext() if DRAWN.search(path) or NODES.search(path) else pictures.unrendered():
         yield
@@ -53,7 +53,7 @@ def unrendered(request):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """Folder on a file system of 256 KiB."""
+    """Return a folder on a file system of 256 KiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(

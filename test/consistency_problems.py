@@ -1,4 +1,4 @@
-"""Consistent least-squares problems and their solution as a semidefinite program, an independent judge."""
+"""Define consistent least-squares problems, and solve them as semidefinite programs for comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ROBOTS = {
 
 @dataclass(frozen=True)
 class Data:
-    """Arguments of a problem: regressor (m, p), right-hand side (m,), prior (10 n,), columns that are not negative."""
+    """Problem: regressor (m, p), right-hand side (m,), prior (10 n,), and nonnegative columns."""
 
     R: np.ndarray
     z: np.ndarray
@@ -26,7 +26,7 @@ class Data:
 
 
 def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
-    """(4, 4) from ten parameters: Σ = ½ tr(I) 1 − I."""
+    """Return the pseudo-inertia (4, 4) of parameters (10,): Σ = ½ tr(I) 1 − I."""
     xx, xy, xz, yy, yz, zz = parameters[4:]
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     matrix = np.empty((4, 4))
@@ -37,19 +37,19 @@ def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
 
 
 def of_point_masses(masses: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Parameters (10,) of point masses (k,) at (k, 3)."""
+    """Return the parameters (10,) of point masses (k,) at (k, 3)."""
     inertia = np.einsum("k,kij->ij", masses, [p @ p * np.eye(3) - np.outer(p, p) for p in points])
     return np.concatenate([[masses.sum()], masses @ points, inertia[np.triu_indices(3)]])
 
 
 def random_link(rng: np.random.Generator) -> np.ndarray:
-    """Parameters (10,) of a link of 0.1 to 15 kg and the size of a real one."""
+    """Return parameters (10,) of a link of 0.1 to 15 kg of realistic size."""
     points = rng.normal(size=3) * 0.1 + rng.normal(size=(12, 3)) * rng.uniform(0.01, 0.1, 3)
     return of_point_masses(10 ** rng.uniform(-1, 1.2) * rng.dirichlet(np.ones(12)), points)
 
 
 def random_data(rng: np.random.Generator, n: int) -> Data:
-    """n links with up to four bounded and two free parameters; too few rows for the rank in half of the problems."""
+    """Return a problem of n links with up to four bounded and two free parameters, rank-deficient in half of cases."""
     bounded, free = int(rng.integers(0, 5)), int(rng.integers(0, 3))
     p = 10 * n + bounded + free
     m = int(rng.integers(bounded + free + 3, p)) if rng.random() < 0.5 else p
@@ -63,7 +63,7 @@ def random_data(rng: np.random.Generator, n: int) -> Data:
 
 
 def robot_data(robot: RobotModel, rng: np.random.Generator, sigma: float = 0.5, samples: int = 2000) -> Data:
-    """Noisy torques of a random motion, with viscous and Coulomb friction, rotors and offsets, and a wrong prior."""
+    """Return noisy torques of a random motion with friction, rotors and offsets, and a wrong prior."""
     n = robot.n_joints
     q, qd, qdd = (
         rng.uniform(-2, 2, (samples, n)),
@@ -73,7 +73,7 @@ def robot_data(robot: RobotModel, rng: np.random.Generator, sigma: float = 0.5, 
     joint = np.eye(n)
     friction = [x[:, :, None] * joint for x in (qd, np.sign(qd), qdd, np.ones_like(q))]
     tall = np.concatenate([robot.torque_regressor(q, qd, qdd), *friction], axis=2).reshape(samples * n, -1)
-    # The prior has other masses, and each inertia stretched to another shape.
+    # The prior has wrong masses and stretched inertias.
     true = robot.parameters.reshape(n, 10)
     prior = np.empty_like(true)
     for k, link in enumerate(true):
@@ -87,12 +87,12 @@ def robot_data(robot: RobotModel, rng: np.random.Generator, sigma: float = 0.5, 
     torque = tall @ np.concatenate([true.ravel(), coefficients]) + sigma * rng.normal(size=samples * n)
     triangle = np.linalg.qr(np.column_stack([tall, torque]) / sigma, mode="r")
     columns = list(range(10 * n, 13 * n))
-    # Without the last row, which is the residual of least squares, a constant.
+    # The last row is the constant residual of least squares.
     return Data(triangle[:-1, :-1], triangle[:-1, -1], prior.ravel(), columns)
 
 
 def objective(data: Data, weight: float, x: np.ndarray) -> float:
-    """½ ‖R x − z‖² + γ Σ d(P ‖ P⁰) from its definition."""
+    """Return ½ ‖R x − z‖² + γ Σ d(P ‖ P⁰) from its definition."""
     total = 0.5 * np.sum((data.R @ x - data.z) ** 2)
     for link, nominal in zip(x[: data.prior.size].reshape(-1, 10), data.prior.reshape(-1, 10), strict=True):
         ratio = np.linalg.solve(pseudo_inertia(nominal), pseudo_inertia(link))
@@ -101,7 +101,7 @@ def objective(data: Data, weight: float, x: np.ndarray) -> float:
 
 
 def sdp_objective(data: Data, weight: float) -> float:
-    """The optimum by cvxpy and Clarabel; NaN where Clarabel finds none that it is sure of."""
+    """Return the optimum by cvxpy and Clarabel, or NaN if Clarabel finds no accurate one."""
     cvxpy = pytest.importorskip("cvxpy")
     expressions: list = []
     penalty = 0
@@ -121,8 +121,8 @@ def sdp_objective(data: Data, weight: float) -> float:
         x = cvxpy.hstack([x, cvxpy.multiply(scaled, 1 / np.linalg.norm(data.R[:, data.prior.size :], axis=0))])
     cost = 0.5 * cvxpy.sum_squares(data.R @ x - data.z) + weight * penalty
     problem = cvxpy.Problem(cvxpy.Minimize(cost / weight), constraints)
-    # Divided by the weight, the entropy has the size of one, for which the tolerances are meant.
-    for tolerance in (1e-11, 1e-9, 1e-8):  # not every problem can be solved as sharply
+    # Division by the weight scales the entropy to the order of the tolerances.
+    for tolerance in (1e-11, 1e-9, 1e-8):  # some problems need lower accuracy
         try:
             problem.solve(solver="CLARABEL", tol_gap_abs=tolerance, tol_gap_rel=tolerance, tol_feas=tolerance)
         except cvxpy.SolverError:
@@ -133,7 +133,7 @@ def sdp_objective(data: Data, weight: float) -> float:
 
 
 def hostile_data(rng: np.random.Generator) -> tuple[Data, float]:
-    """Data that pull towards the impossible, and a weight: noise, low rank, empty columns, tiny weights."""
+    """Return data that favor inconsistent parameters and a weight: noise, low rank, empty columns, tiny weights."""
     data = random_data(rng, int(rng.integers(1, 8)))
     R, z = (
         data.R.copy(),
@@ -151,6 +151,6 @@ def hostile_data(rng: np.random.Generator) -> tuple[Data, float]:
 
 
 def is_consistent(data: Data, x: np.ndarray) -> bool:
-    """Whether links have positive pseudo-inertias and bounded parameters are not negative."""
+    """Return whether links have positive pseudo-inertias and bounded parameters are not negative."""
     smallest = [np.linalg.eigvalsh(pseudo_inertia(link))[0] for link in x[: data.prior.size].reshape(-1, 10)]
     return bool(np.isfinite(x).all() and min(smallest) > 0 and np.all(x[data.nonnegative] >= 0))

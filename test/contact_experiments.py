@@ -1,8 +1,7 @@
-"""Arms at work in MuJoCo, untouched and pushed: identified before from motion of another kind, friction mismatched.
+"""Simulate arms in MuJoCo with and without external pushes, identified from motion of another kind.
 
-A user has the URDF (masses and inertias up to 20 % off), sensors whose gains are off by 1 % and that have offsets, and
-recordings of the arm alone. Friction is more than identifications choose from: it remembers, ripples over the position,
-differs by direction and grows with the load.
+The user's URDF has errors of up to 20 %; torque sensors have gain errors of 1 % and offsets. Friction has terms that
+the model lacks: presliding, ripple over the position, asymmetry and dependence on the load.
 """
 
 from collections.abc import Sequence
@@ -25,11 +24,11 @@ from dynid_ros.simulation.drives import KnownFriction
 from dynid_ros.simulation.trajectory_points import TrajectoryPoints
 
 SPLITS = {"develop": ("panda", "ur10"), "judge": ("talos", "centauro", "xarm7")}
-"""Thresholds were developed on the arms of the first, and are judged on the second's; fixed before either was run."""
+"""Arms for the choice of thresholds, and for their evaluation; fixed before either was run."""
 TIMESTEP = 0.004
 FIT_RATE, FIT_DURATION = 200.0, 24.0
 GAIN_ERROR, OFFSET, NOISE = 0.01, 0.03, (0.002, 0.01)
-"""Relative error of the torque gains; offsets and noise of a sample in parts of a joint's largest torque."""
+"""Relative error of torque gains; offset and noise of samples as fractions of a joint's largest torque."""
 POSITION_NOISE, VELOCITY_NOISE = 1e-5, 1e-3
 MISJUDGED = 0.2
 KNOT = 0.02
@@ -37,7 +36,7 @@ KNOT = 0.02
 
 @dataclass(frozen=True)
 class Push:
-    """A moment about the axis of a joint, N m, on the link that it moves, from `start` on, s."""
+    """Moment about the axis of a joint in N m, on the link that it moves, from time `start` in s."""
 
     joint: int
     torque: float
@@ -47,23 +46,23 @@ class Push:
 
 @cache
 def arm(name: str) -> RobotModel:
-    """One of SPLITS; joints beside the chain fixed."""
+    """Return one of SPLITS with joints outside the chain fixed."""
     if name in whole_experiments.ARMS:
         return whole_experiments.arm(name)
     return clean_recordings.arm(name)
 
 
 class ContactExperiment:
-    """An arm with its friction, sensors and load.
+    """Arm with its friction, sensors and load.
 
     Args:
-        name: of the arm.
-        seed: of all that is random.
-        loaded: whether it carries a load while it works, which is known.
+        name: name of the arm.
+        seed: seed of the random numbers.
+        loaded: whether the arm carries a known load during work.
 
     Attributes:
-        robot: as the user has it.
-        load: (10,) parameters about the tip's frame; None: none.
+        robot: model that the user has.
+        load: (10,) parameters about the tip's frame, or None.
     """
 
     def __init__(self, name: str, seed: int, *, loaded: bool = False) -> None:
@@ -88,7 +87,7 @@ class ContactExperiment:
         )
         mass = min(true.parameters[::10].sum() * 0.2, 3.0)
         self.load = block(mass, rng) if loaded else None
-        # One kind of work, by one servo: its frequency, rad/s, and damping.
+        # speed of the work, natural frequency in rad/s and damping of the servo
         self._speed = rng.uniform(0.3, 0.8)
         self._servo = 2 * np.pi * rng.uniform(3.0, 8.0), rng.uniform(0.5, 0.9)
         urdf = misjudged_urdf(true, MISJUDGED, rng)
@@ -96,7 +95,7 @@ class ContactExperiment:
         self.robot = RobotModel.from_urdf(urdf, tip=true.tip, base=base)
 
     def recordings(self) -> list[Recording]:
-        """Of the arm alone: all joints at once, and from pose to pose."""
+        """Return recordings of the unloaded arm: all joints at once, and from pose to pose."""
         time = np.arange(0.0, FIT_DURATION, 1 / FIT_RATE)
         truth = SimulatedArm(self._true, drives=Drives(0.0, 0.0, self._rotors)).truth
         motions = [fourier_motion(self._true, time, 2 / FIT_DURATION, self._rng)]
@@ -109,9 +108,9 @@ class ContactExperiment:
         return found
 
     def work(self, duration: float) -> tuple[np.ndarray, ...]:
-        """Time (N,), positions, velocities and torques (N, n) as read, untouched: MuJoCo's torques.
+        """Return time (N,), positions, velocities and measured torques (N, n) of undisturbed motion by MuJoCo.
 
-        The servo takes the arm from pose to pose, with rests, by a response of second order that overshoots a little.
+        The servo moves the arm from pose to pose with rests, as a second-order system that overshoots a little.
         """
         time = np.arange(0.0, duration, TIMESTEP)
         motion = self._moves(duration, TIMESTEP)[:2]
@@ -133,7 +132,7 @@ class ContactExperiment:
         return (time[: len(q)], *self._sensors.measure(q, qd, torque, self._rng))
 
     def pushed(self, duration: float, pushes: Sequence[Push]) -> tuple[np.ndarray, ...]:
-        """As `work`, of MuJoCo's own motion under a servo and pushes."""
+        """Return a result like `work` of MuJoCo's own motion under a servo and pushes."""
         true = self._true
         simulated = SimulatedArm(
             true,

@@ -1,6 +1,6 @@
-"""Experiments for honest errors of link identification: MuJoCo's dynamics, drives and sensors that err as real ones.
+"""Simulate experiments on confidence intervals of link identification by MuJoCo, with realistic drives and sensors.
 
-Every draw has another motion, friction, noise and gain error.
+Each draw has another motion, friction, noise and gain error.
 """
 
 from dataclasses import dataclass, replace
@@ -20,30 +20,30 @@ RATES = (100, 125, 200, 250)
 HARMONICS = 5
 PERIODS = (1.0, 4.0)
 SPEED = 2.0
-"""Highest speed of a joint, rad/s."""
+"""Highest speed of a joint in rad/s."""
 NOISE = (0.01, 0.02)
-"""Of the torque sensors, in parts of the largest torque of a joint's motion."""
+"""Range of the noise of torque sensors as a fraction of a joint's largest torque."""
 ENCODER = 1e-5
 MIN_STAMP_STEP = 1e-6
-"""Of noisy stamps, s."""
+"""Smallest step of noisy stamps in s."""
 MIN_SHARE = 1e-9
-"""Smallest entry of a regressor that is not rounding."""
+"""Largest rounding error of a regressor's entries."""
 ENCODER_STEP = 2 * np.pi / 2**19
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What experiments have in common.
+    """Common conditions of experiments.
 
     Attributes:
         arm: one of `clean_recordings.ARMS`.
-        duration: s; holds one to four periods of the motion.
-        correlation: time after which 1/e is left of the torque sensors' noise, s; 0: it is white.
-        mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
+        duration: duration in s, one to four periods of the motion.
+        correlation: correlation time (1/e) of the torque noise in s; 0 is white noise.
+        mismatch: scale of the friction that Coulomb, viscous and offset terms do not describe.
         gain_error: standard deviation of the relative error of each torque sensor's gain.
-        rotors: inertias of the rotors, in parts of the links' at zero.
-        rate: samples per second, Hz; None: one of RATES.
-        noise: noise of the torque sensors, in parts of NOISE.
+        rotors: inertias of the rotors relative to those of the links at zero.
+        rate: sampling rate in Hz; None: one of RATES.
+        noise: noise of the torque sensors relative to NOISE.
     """
 
     arm: str = "ur10"
@@ -57,22 +57,22 @@ class Conditions:
 
     @property
     def friction(self) -> JointFriction:
-        """What is fitted."""
+        """Return the fitted friction terms."""
         return JointFriction(offset=True, rotor_inertia=self.rotors > 0, smoothing=0.02)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A recording, and what is true of it.
+    """Recording with true values.
 
     Attributes:
-        robot: as configured.
-        recording: one run.
-        links: (10 n,) parameters.
-        rotors: (n,) kg m^2.
+        robot: configured model.
+        recording: recording of one run.
+        links: (10 n,) link parameters.
+        rotors: (n,) rotor inertias in kg m².
         motion: (3, N, n) position with its two derivatives.
-        torque: (N, n) of the links, N m.
-        noise: (n,) standard deviation of the torque sensors' noise, N m.
+        torque: (N, n) torque of the links in N m.
+        noise: (n,) standard deviation of torque noise in N m.
     """
 
     robot: RobotModel
@@ -84,7 +84,7 @@ class Experiment:
     noise: np.ndarray
 
     def truth(self, base: BaseParameters) -> np.ndarray:
-        """(k,) true base parameters; NaN for those that hold friction, which has no true value where terms lack."""
+        """Return true base parameters (k,), NaN for those with friction terms, which have no true value."""
         known = dict(zip([f"rotor_inertia {name}" for name in self.robot.joint_names], self.rotors, strict=True))
         own = [known.get(name, np.nan) for name in base.names[len(self.links) :]]
         values = np.concatenate([self.links, own])
@@ -96,7 +96,7 @@ class Experiment:
 def gravity_estimate(links: LinkResult, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return gravity (M, n) by the base parameters in poses (M, n), its standard errors and degrees of freedom.
 
-    As in the file of an identification, the degrees of freedom are the fewest of the parameters that take part.
+    The degrees of freedom are the fewest of the parameters involved.
     """
     estimate = links.base_parameters
     regressor = links.robot.gravity_regressor(poses)
@@ -110,7 +110,7 @@ def gravity_estimate(links: LinkResult, poses: np.ndarray) -> tuple[np.ndarray, 
 
 
 def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray | None = None) -> Experiment:
-    """An experiment, with gravity (3,) if it is not along -z; its robot has it along -z."""
+    """Return an experiment with gravity (3,) if given; the robot model has gravity along -z."""
     configured = arm(conditions.arm)
     robot = configured if gravity is None else configured.with_gravity(gravity)
     n = robot.n_joints
@@ -138,7 +138,7 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
 
 
 def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:
-    """Position with its two derivatives (3, N, n): random harmonics of `base`, Hz, within the limits."""
+    """Return position with two derivatives (3, N, n): random harmonics of `base` in Hz within the limits."""
     n, number = robot.n_joints, np.arange(1, HARMONICS + 1)
     rate = 2 * np.pi * base * number
     amplitude = rng.normal(size=(HARMONICS, n)) / np.sqrt(number)[:, None]
@@ -158,10 +158,10 @@ def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.ran
 def friction(
     q: np.ndarray, qd: np.ndarray, load: np.ndarray, size: np.ndarray, mismatch: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Torque (N, n) of friction in gears, for torques of the links (N, n) of up to `size` (n,).
+    """Return friction torques (N, n) of gears for torques of the links (N, n) of up to `size` (n,).
 
-    To Coulomb and viscous friction `mismatch` adds a Stribeck term, a ripple over the position, a difference between
-    the directions, friction that grows with the load, and viscous friction that grows less than the speed.
+    `mismatch` scales terms beyond Coulomb and viscous friction: a Stribeck term, a ripple over the position, asymmetry,
+    dependence on the load, and viscous friction that grows less than the speed.
     """
     n = len(size)
     coulomb, viscous = size * rng.uniform(0.05, 0.2, n), size * rng.uniform(0.02, 0.1, n)
@@ -175,7 +175,7 @@ def friction(
 
 
 def coloured_noise(shape: tuple[int, int], correlation: float, rng: np.random.Generator) -> np.ndarray:
-    """(N, n) of unit variance of which 1/e is left after `correlation` samples."""
+    """Return noise (N, n) of unit variance with this correlation time (1/e) in samples."""
     keep = np.exp(-1 / correlation) if correlation > 0 else 0.0
     white = rng.standard_normal(shape)
     white[1:] *= np.sqrt(1 - keep**2)
@@ -187,10 +187,10 @@ def stamped(recording: Recording, kind: str, jitter: float, loss: float, rng: np
 
     Args:
         recording: samples with exact stamps.
-        kind: "delay", exponential delays; "normal", normal noise; "bursts", half of the losses in rows of 2 to 11.
-        jitter: standard deviation of the noise, s.
-        loss: share of the samples that are lost.
-        rng: draws noise and losses.
+        kind: "delay": exponential delays; "normal": normal noise; "bursts": half of the losses in rows of 2 to 11.
+        jitter: standard deviation of the noise in s.
+        loss: fraction of lost samples.
+        rng: random generator.
     """
     n = recording.n_samples
     lost = rng.random(n) < (loss / 2 if kind == "bursts" else loss)

@@ -1,9 +1,10 @@
-"""Cramér-Rao bound of a flexible-joint experiment: what no unbiased estimate from its noise can beat.
+"""Compute the Cramér-Rao bound of a flexible-joint experiment, a lower bound of the errors of unbiased estimates.
 
-The sensitivities of the links' motion follow from the variational equations of the same dynamics, linearised by
-Pinocchio along the integrated motion and solved by the trapezoidal rule; the settled motion repeats, and so do they.
-Nuisances are the motors' Fourier coefficients and, where asked, a constant of each link's angle and the clock's
-offset. Coulomb friction's smoothing must be wider than the steps.
+The sensitivities of the links' motion solve the variational equations of the dynamics, linearized by Pinocchio along
+the integrated motion and solved by the trapezoidal rule with periodic boundary conditions.
+
+Nuisance parameters are the Fourier coefficients of the motors and, optionally, a constant of each link's angle and the
+clock offset. The smoothing of Coulomb friction must be wider than the steps.
 """
 
 import math
@@ -32,7 +33,7 @@ from scipy.linalg import qr
 from dynid_ros.trajectories.fourier import FourierSeries
 
 SMOOTHING = 1e-2
-"""rad/s"""
+"""Smoothing of Coulomb friction in rad/s."""
 KINDS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 TERMS = ("coulomb", "viscous", "stiffness", "motor_inertia", "motor_viscous")
 
@@ -42,10 +43,10 @@ class Bound:
     """Smallest standard deviations of unbiased estimates.
 
     Attributes:
-        names: of the links' base parameters as "Iyy1", then "coulomb 1" and so on; nuisances are left out.
-        truth: values; NaN where they were not given.
+        names: names of the links' base parameters such as "Iyy1", then "coulomb 1" and so on, without nuisances.
+        truth: true values, NaN if not given.
         deviations: standard deviations in the parameters' units.
-        clock: that of the clock's offset, s; NaN where it is known.
+        clock: standard deviation of the clock offset in s, NaN if it is known.
     """
 
     names: tuple[str, ...]
@@ -57,15 +58,15 @@ class Bound:
         return float(self.deviations[self.names.index(name)])
 
     def percent(self, name: str) -> float:
-        """Of the true value."""
+        """Return the standard deviation in percent of the true value."""
         return 100 * self.deviation(name) / abs(float(self.truth[self.names.index(name)]))
 
 
 class Sensitivities(NamedTuple):
-    """Derivatives (K, n, P) of what is measured by parameters and nuisances, on a grid of times.
+    """Derivatives (K, n, P) of measurements with respect to parameters and nuisances on a grid of times.
 
-    Of the P columns the first are the parameters of `names`, then 1 + 2 H coefficients for each motor. `velocity`
-    (K, n) is that of the links, `exact_torque` (K, n) the motors'.
+    The first columns are the parameters of `names`, the others 1 + 2 H coefficients for each motor.
+    `velocity` (K, n) is the links' velocity, `exact_torque` (K, n) the motors' torque.
     """
 
     names: tuple[str, ...]
@@ -87,7 +88,7 @@ def sensitivities(
     columns: list[int] | None = None,
     step: float = 1e-4,
 ) -> Sensitivities:
-    """Over one period of the settled motion; see `cramer_rao`."""
+    """Return sensitivities over one period of the periodic motion; see `cramer_rao`."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(urdf)
     data, n = model.createData(), model.nv
@@ -114,7 +115,7 @@ def sensitivities(
     size, own = position.shape[-1], np.eye(n)
 
     def each(values: NDArray) -> NDArray:
-        """(K, n, n size) of coefficients (K, n, size) that act on one joint each."""
+        """Return columns (K, n, n size) for coefficients (K, n, size) that each act on one joint."""
         return np.einsum("kif,ij->kijf", values, own).reshape(count + 1, n, n * size)
 
     none = np.zeros((count + 1, n, n))
@@ -151,19 +152,19 @@ def cramer_rao(
     clock: bool = False,
     step: float = 1e-4,
 ) -> Bound:
-    """Bound for motor and link angles and motor torques with white noise of known size, at `RATE` for `DURATION`.
+    """Return the bound for motor and link angles and motor torques with known white noise, at `RATE` for `DURATION`.
 
     Args:
-        urdf: the true arm.
+        urdf: URDF of the true arm.
         springs: true springs, friction and motors.
-        motor: what the motors follow.
-        links: what the links do, with this smoothing of Coulomb friction.
-        smoothing: rad/s.
-        columns: link parameters that stand for the base parameters; None: chosen by QR.
-        base_truth: their values.
-        link_offset: an unknown constant of each link's angle.
-        clock: an unknown offset between the links' and the motors' clocks.
-        step: of the grid, s.
+        motor: motion of the motors.
+        links: motion of the links with this smoothing of Coulomb friction.
+        smoothing: smoothing of Coulomb friction in rad/s.
+        columns: link parameters that represent the base parameters; None: chosen by QR.
+        base_truth: values of the base parameters.
+        link_offset: whether each link's angle has an unknown offset.
+        clock: whether the offset between the links' and the motors' clocks is unknown.
+        step: step of the grid in s.
     """
     found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, step=step)
     time = np.arange(round(DURATION * RATE)) / RATE
@@ -187,14 +188,9 @@ def cramer_rao(
 
 @lru_cache(maxsize=64)
 def single_joint_bound(
-    joint: int,
-    *,
-    base_frequency: float = 1.0,
-    link_offset: bool = True,
-    clock: bool = True,
-    step: float = 1e-4,
+    joint: int, *, base_frequency: float = 1.0, link_offset: bool = True, clock: bool = True, step: float = 1e-4
 ) -> Bound:
-    """Of the experiment `single_joint`; mcx1 and mcz1 are gravity_y and gravity_x over g, Iyy1 is the inertia."""
+    """Return the bound of experiment `single_joint`; mcx1, mcz1, Iyy1 are gravity_y / g, gravity_x / g, inertia."""
     row = pa10.table_one(joint)
     motor, _ = single_joint_motion(joint, base_frequency)
     links = link_motion(row, motor, SMOOTHING)
@@ -215,31 +211,23 @@ def single_joint_bound(
 
 @lru_cache(maxsize=4)
 def six_joint_bound(columns: tuple[int, ...]) -> Bound:
-    """Of the experiment `six_joints`; `columns` stand for the base parameters, whose truth is left to the caller."""
+    """Return the bound of experiment `six_joints`; `columns` represent the base parameters."""
     motor, _ = six_joint_motion()
     springs, urdf = arm_springs(), pa10.arm_urdf()
     links = arm_motion(urdf, springs, motor, SMOOTHING)
     return cramer_rao(
-        urdf,
-        springs,
-        motor,
-        links,
-        SMOOTHING,
-        columns=list(columns),
-        link_offset=True,
-        clock=True,
-        step=2.5e-4,
+        urdf, springs, motor, links, SMOOTHING, columns=list(columns), link_offset=True, clock=True, step=2.5e-4
     )
 
 
 def _regressor(pin, model, data, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-    """(n, 10 n), columns in the order of RobotModel."""
+    """Return the regressor (n, 10 n) with columns in the order of RobotModel."""
     rows = pin.computeJointTorqueRegressor(model, data, q, qd, qdd)
     return rows.reshape(model.nv, model.nv, 10)[:, :, REGRESSOR_ORDER].reshape(model.nv, -1)
 
 
 def _independent_columns(pin, model) -> list[int]:
-    """Base columns of the arm's torque regressor, by QR with pivoting on random motions."""
+    """Return base columns of the torque regressor by QR with pivoting on random motions."""
     data, rng = model.createData(), np.random.default_rng(0)
     rows = [_regressor(pin, model, data, *rng.uniform(-2.0, 2.0, (3, model.nv))) for _ in range(100)]
     _, upper, pivots = qr(np.concatenate(rows), mode="economic", pivoting=True)
@@ -248,7 +236,7 @@ def _independent_columns(pin, model) -> list[int]:
 
 
 def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
-    """(3, K, 1 + 2 H) position, velocity, acceleration for a unit of the offset, of each cosine and of each sine."""
+    """Return position, velocity, acceleration (3, K, 1 + 2 H) for units of offset, cosines and sines."""
     rate = 2 * np.pi * motor.base_frequency * np.arange(1, motor.n_harmonics + 1)
     sin, cos = np.sin(np.outer(time, rate)), np.cos(np.outer(time, rate))
     one, none = np.ones((len(time), 1)), np.zeros((len(time), 1))
@@ -262,7 +250,7 @@ def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
 
 
 def _solved(along: NDArray, forced: NDArray, step: float) -> NDArray:
-    """Periodic positions (K, n, P) of qdd = along (q, qd) + forced."""
+    """Return periodic positions (K, n, P) of qdd = along (q, qd) + forced."""
     count, n, p = forced.shape
     identity, matrix = np.eye(2 * n), np.zeros((count, 2 * n, 2 * n))
     matrix[:, :n, n:] = np.eye(n)

@@ -1,4 +1,4 @@
-"""A dask cluster of separate processes, as `dask scheduler` and `dask worker` start them."""
+"""Start a dask cluster of separate processes with `dask scheduler` and `dask worker`."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 WAIT = 90.0
-"""s for processes to start on a busy machine."""
+"""Longest time in s until processes have started on a busy machine."""
 
 
 class Cluster:
@@ -23,7 +23,7 @@ class Cluster:
         return json.loads(self.file.read_text())["address"]
 
     def start(self, *words, **environment):
-        # not where the sources are, which -m would put before PYTHONPATH
+        # outside the source folder, which -m would put before PYTHONPATH
         where = self.file.with_name("started")
         where.mkdir(exist_ok=True)
         dask = [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"]

@@ -1,4 +1,4 @@
-"""The demo arm's `identified.yaml` as a perfect identification would write it."""
+"""Write the `identified.yaml` of the demo arm as an exact identification would."""
 
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from dynid_ros.recording import Recording
 from dynid_ros.simulation import demo_arm_urdf
 
 FRICTION = {"joint_1": (4.0, 2.0), "joint_2": (6.1, 3.0), "joint_3": (2.3, 1.5)}
-"""Coulomb and viscous."""
+"""Coulomb and viscous friction."""
 
 
 def demo_robot() -> RobotModel:
-    """The arm."""
     return RobotModel.from_urdf(demo_arm_urdf())
 
 
@@ -32,11 +31,11 @@ def write(
     """Write the file.
 
     Args:
-        path: of it.
-        robot: the arm, perhaps aslant.
-        friction: (Coulomb, viscous) by joint, of joints that it does not name 0.
-        links: found by a motion without friction.
-        factor: of the gravity moments.
+        path: path of the file.
+        robot: the arm, with any gravity.
+        friction: (Coulomb, viscous) by joint; 0 for other joints.
+        links: whether links are identified, from a motion without friction.
+        factor: factor of the gravity moments.
     """
     robot = robot or demo_robot()
     model = GravityModel(robot)
@@ -59,7 +58,7 @@ def write(
 
 
 def motion(robot: RobotModel) -> Recording:
-    """All joints at once, without friction."""
+    """Return a motion of all joints at once, without friction."""
     time = np.arange(0.0, 20.0, 0.01)
     rng = np.random.default_rng(0)
     rates, phases = rng.uniform(1.0, 4.0, (3, robot.n_joints)), rng.uniform(0.0, 6.0, (3, robot.n_joints))

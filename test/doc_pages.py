@@ -1,4 +1,4 @@
-"""The pages of the documentation: their links, their commands, and what they quote from the code."""
+"""Extract links, commands and quotations of code from the pages of the documentation."""
 
 import ast
 import importlib
@@ -24,7 +24,7 @@ def text(page: Path) -> str:
 
 
 def prose(page: Path) -> str:
-    """Without blocks of code."""
+    """Return the text without blocks of code."""
     return FENCE.sub("", text(page))
 
 
@@ -33,19 +33,19 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of the headings, as GitHub makes them."""
+    """Return the anchors of headings as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def words_of(command: str) -> list[str]:
-    """Of a line for the shell, up to a pipe; a command in it is a name."""
+    """Return the words of a shell line up to a pipe; a command substitution is one word."""
     words = shlex.split(re.sub(r"\$\([^)]*\)", "$", command), comments=True)
     return list(takewhile(lambda word: word != "|" and ">/" not in word, words))
 
 
 def block_commands(page: Path) -> Iterator[list[str]]:
-    """Words of each command in a block without a language: one that can be typed as it stands."""
+    """Yield the words of each complete command in blocks without a language."""
     for language, block in FENCE.findall(text(page)):
         if language in ("", "sh", "bash"):
             for line in block.replace("\\\n", " ").splitlines():
@@ -55,7 +55,7 @@ def block_commands(page: Path) -> Iterator[list[str]]:
 
 
 def inline_commands(page: Path) -> Iterator[list[str]]:
-    """Words of each command within text: it may lack arguments."""
+    """Yield the words of each command within text, which may lack arguments."""
     for code in INLINE.findall(prose(page)):
         words = code.split()
         if len(words) > 1 and words[0] in PROGRAMS:
@@ -63,13 +63,13 @@ def inline_commands(page: Path) -> Iterator[list[str]]:
 
 
 def python_imports(page: Path) -> list[str]:
-    """Lines of Python blocks that import."""
+    """Return the import lines of Python blocks."""
     blocks = [block for language, block in FENCE.findall(text(page)) if language == "python"]
     return [line for block in blocks for line in re.findall(r"^(?:from|import) .*$", block, re.MULTILINE)]
 
 
 def inline_names(page: Path) -> set[str]:
-    """Modules, paths of this repository, and names with underscores, within text."""
+    """Return modules, paths of this repository, and names with underscores, within text."""
     rooms = {path.stem for path in (ROOT / "dynid_ros").glob("[a-z]*")}
     folders = {"benchmarks", "config", "docs", "dynid_ros", "examples", "launch", "test", *rooms}
     names = set()
@@ -86,7 +86,7 @@ def inline_names(page: Path) -> set[str]:
 
 
 def exists(name: str) -> bool:
-    """Whether a file, a module with its attribute, or a word of the sources has the name."""
+    """Return whether a file, a module attribute, or a word of the sources has the name."""
     if "/" in name:
         return any(next(folder.glob(name.rstrip("/") + end), None) for folder in (ROOT, PACKAGE) for end in ("", ".py"))
     if "." in name:
@@ -110,7 +110,7 @@ def _is_in_module(module: list[str], attributes: list[str]) -> bool:
 
 @cache
 def words_of_sources() -> frozenset[str]:
-    """All words of the code, the parameter files and the names of files."""
+    """Return all words of the code, the parameter files and the names of files."""
     folders = ("benchmarks", "config", "docs", "dynid_ros", "examples", "launch", "test")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCE_SUFFIXES]
     texts = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
@@ -118,13 +118,13 @@ def words_of_sources() -> frozenset[str]:
 
 
 def quotations(page: Path) -> list[str]:
-    """What stands in double quotes, outside code."""
+    """Return texts in double quotes outside code."""
     return re.findall(r'"([^"\n]{8,})"', re.sub(r"`[^`\n]*`", "", prose(page)))
 
 
 @cache
 def messages() -> tuple[str, ...]:
-    """All strings of the package, with … for what is filled in."""
+    """Return all strings of the package, with … for replacement fields."""
     found = []
     for path in sorted((ROOT / "dynid_ros").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -136,7 +136,7 @@ def messages() -> tuple[str, ...]:
 
 
 def is_said(quotation: str) -> bool:
-    """Whether the code holds a message with the parts of `quotation` between … in this order."""
+    """Return whether a message of the code contains the parts of `quotation` between … in this order."""
     parts = [part.strip() for part in quotation.split("…")]
     return any(in_order(parts, message) for message in messages())
 

@@ -1,4 +1,4 @@
-"""Friction torques of given motions: laws of drives as the literature has them, and what a held joint carries."""
+"""Compute friction torques of given motions by models of drives from the literature, and of held joints."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ LAWS = ("coulomb", "stribeck", "dahl", "lugre", "load", "direction")
 def friction_torque(
     law: str, time: np.ndarray, q: np.ndarray, qd: np.ndarray, rigid: np.ndarray, level: np.ndarray, rng
 ) -> np.ndarray:
-    """Friction torque (N, n) of joints that move as q (N, n), N m.
+    """Return friction torques (N, n) in N m of joints with positions q (N, n).
 
-    A joint that is held keeps the friction of its last motion (before the first: any), which takes a part of the
-    changes of its load, but never more than Coulomb friction.
+    A held joint keeps the friction of its last motion (initially random), which takes a part of the changes of its load
+    up to Coulomb friction.
 
     Args:
-        law: one of LAWS. coulomb: with viscous friction; stribeck: more near rest; dahl, lugre: builds up over a
+        law: one of LAWS. coulomb: with viscous friction; stribeck: higher near rest; dahl, lugre: builds up over a
             presliding distance of 0.2 to 10 mrad, lugre with Stribeck's curve and a bristle's damping; load: Coulomb
             friction that grows with the torque; direction: Coulomb and viscous friction that differ by direction.
-        time: (N,) s.
-        q, qd: (N, n) rad or m, and per s.
-        rigid: (N, n) torque without friction, N m.
-        level: (n,) Coulomb friction, N m.
-        rng: draws the rest.
+        time: (N,) in s.
+        q, qd: (N, n) in rad or m, and per s.
+        rigid: (N, n) torque without friction in N m.
+        level: (n,) Coulomb friction in N m.
+        rng: random generator.
     """
     n = len(level)
     viscous = level * rng.uniform(0.2, 1.0, n) / np.maximum(qd.std(axis=0), 0.02)
@@ -48,7 +48,7 @@ def friction_torque(
 
 
 def _presliding(q, rigid, coulomb, distance, taken, rng) -> np.ndarray:
-    """Dahl's friction (N, n) of bound `coulomb` (N, n) for each step of q; `taken` (n,) of a load's change at rest."""
+    """Return Dahl's friction (N, n) with bound `coulomb` (N, n); it takes `taken` (n,) of load changes at rest."""
     friction = np.empty_like(q)
     now = coulomb[0] * rng.uniform(-1, 1, q.shape[1])
     steps = np.diff(q, axis=0, prepend=q[:1])

@@ -1,4 +1,4 @@
-"""Random single flexible joints, for honest errors: friction of the model, and MuJoCo's, which sticks otherwise."""
+"""Draw random single flexible joints for tests of confidence intervals, with model friction or MuJoCo's friction."""
 
 from dataclasses import dataclass, replace
 
@@ -16,24 +16,24 @@ from dynid_ros.recording import Recording
 from dynid_ros.trajectories.fourier import FourierSeries
 
 SECONDS, STEP = 10.0, 1e-4
-"""Of a recording, and of MuJoCo's simulation."""
+"""Duration of a recording and time step of MuJoCo in s."""
 FRICTIONS = {"coulomb": None, "mujoco": (0.02, 0.9), "mujoco, stiff": (2 * STEP, 0.9999)}
-"""Time constant, s, and impedance of MuJoCo's friction: its own, and as hard as it takes; None: a sign."""
+"""Time constant in s and impedance of MuJoCo's friction: default, and as stiff as possible; None: a sign."""
 CAMERA_NOISES_DEG = (0.02, 0.07, 0.14)
-"""Standard deviations of a camera's link angles."""
+"""Standard deviations of link angles by a camera."""
 RIPPLES_PER_TURN = 100
 """Periods of the motor's torque ripple in one turn of the link: one per turn of the motor behind a gear of 100."""
 ASIDE = 1.0
-"""s before the record, while the link swings from rest."""
+"""Time in s before the recording, while the motion from rest settles."""
 
 
 @dataclass(frozen=True)
 class MotorTorques:
-    """Torques of the motor besides inertia and viscous friction, in parts of the largest torque.
+    """Motor torques beyond inertia and viscous friction, relative to the largest torque.
 
     Attributes:
         coulomb: dry friction.
-        ripple: amplitude of a torque that is periodic in the motor's position.
+        ripple: amplitude of a torque ripple over the motor's position.
     """
 
     coulomb: float = 0.0
@@ -45,13 +45,13 @@ NO_MOTOR_TORQUES = MotorTorques()
 
 @dataclass(frozen=True)
 class Draw:
-    """An experiment.
+    """Experiment on a random joint.
 
     Attributes:
-        robot: the joint for the code under test, a fifth too light.
-        recording: motor and torque, with the link's encoder unless `links` are a camera's.
-        links: likewise.
-        truth: by name of the parameter.
+        robot: model of the joint with masses and inertias a fifth too small.
+        recording: motor and torque, and the link's encoder if `links` is None.
+        links: link angles by a camera.
+        truth: true values by name of the parameter.
     """
 
     robot: RobotModel
@@ -68,14 +68,14 @@ def draw(
     link_noise: float = LINK_NOISE,
     motor: MotorTorques = NO_MOTOR_TORQUES,
 ) -> Draw:
-    """Return a joint like one of table I, moved by random harmonics, its link seen by an encoder or a camera 5 ms off.
+    """Draw a joint like one of table I, moved by random harmonics, with a link encoder or a camera delayed by 5 ms.
 
     Args:
-        seed: of all that is random.
+        seed: seed of the random numbers.
         friction: one of `FRICTIONS`.
-        camera: whether a camera sees the link; None: random.
-        link_noise: standard deviation of the link angles, rad.
-        motor: torques that the usual terms of a motor lack.
+        camera: whether a camera measures the link; None: random.
+        link_noise: standard deviation of the link angles in rad.
+        motor: motor torques that the model lacks.
     """
     rng = np.random.default_rng([19, seed])
     joint = 1 + seed % 6
@@ -130,7 +130,7 @@ def draw(
 
 
 def by_mujoco(row: FlexibleJoint, motor: FourierSeries, constant: float, impedance: float) -> CubicSpline:
-    """Position of a link over time, whose motor follows a series, with MuJoCo's friction."""
+    """Return the position over time of a link with MuJoCo's friction, whose motor follows a series."""
     mujoco = pytest.importorskip("mujoco")
     moment = np.array([row.gravity_y, 0.0, row.gravity_x]) / pa10.G
     mass = float(2.0 * moment @ moment / row.inertia + 1.0)

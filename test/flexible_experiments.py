@@ -1,4 +1,4 @@
-"""Recorded experiments on flexible joints, whose links move as `flexible_motion` has it.
+"""Simulate recorded experiments on flexible joints with the links' motion of `flexible_motion`.
 
 The torque is the second row of eq. 2 of Lightcap and Banks 2007.
 """
@@ -19,32 +19,32 @@ from dynid_ros.trajectories.fourier import FourierSeries
 
 RATE, DURATION, REPEATS = 250.0, 20.0, 10
 MOTOR_NOISE, LINK_NOISE, TORQUE_NOISE = np.deg2rad(0.011), np.deg2rad(0.05), 0.005
-"""Standard deviations: rad, rad, and of the RMS of each joint's torque."""
+"""Standard deviations in rad, in rad, and relative to the RMS of each joint's torque."""
 CLOCK_OFFSET = 0.005
-"""robot_time = camera_time + CLOCK_OFFSET, s."""
+"""robot_time = camera_time + CLOCK_OFFSET, in s."""
 SPEED, ARM_SPEEDS = 1.5, np.array([1.5, 1.0, 1.0, 1.5, 1.5, 1.5])
-"""Largest of the motors, rad/s: one at a time and together."""
+"""Largest motor speeds in rad/s, of one joint and of all."""
 MOTIONS = {1: (8, 11), 2: (5, 3), 3: (5, 3), 4: (8, 7), 5: (8, 15), 6: (8, 11)}
-"""Harmonics and seed of each joint's motion, the best of a few; joints 2 and 3 keep off their resonances at 7 Hz."""
+"""Harmonics and seed of each joint's motion; those of joints 2 and 3 avoid their resonances at 7 Hz."""
 ARM_POSE = np.array([0.3, 0.4, 1.2, 0.3, 0.9, 0.2])
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is recorded, and what is true.
+    """Measurements with true values.
 
     Attributes:
-        robot: the arm for the code under test; its masses and inertias are a fifth too small.
-        truth: of springs, friction and motors, (n,) each.
-        motor_series: what the motors follow.
-        time: (N,) s on the robot's clock.
-        motor: (N, n) measured rad.
-        torque: (N, n) measured N m.
-        link_encoder: (N, n) measured link angles on the same clock, rad.
-        link_time: (M,) s on the camera's clock; robot_time = camera_time + clock_offset.
-        link: (M, n) measured link angles at these, rad.
+        robot: model of the arm with masses and inertias a fifth too small.
+        truth: true springs, friction and motors, (n,) each.
+        motor_series: motion of the motors.
+        time: (N,) in s on the robot's clock.
+        motor: (N, n) measured in rad.
+        torque: (N, n) measured in N m.
+        link_encoder: (N, n) measured link angles at `time` in rad.
+        link_time: (M,) in s on the camera's clock; robot_time = camera_time + clock_offset.
+        link: (M, n) measured link angles at `link_time` in rad.
         exact: motor, torque, link_encoder and link without noise.
-        clock_offset: s.
+        clock_offset: offset of the clocks in s.
     """
 
     robot: RobotModel
@@ -61,19 +61,19 @@ class Experiment:
 
     @property
     def links(self) -> LinkAngles:
-        """What cameras tell, on their clock."""
+        """Return the link angles by cameras, on their clock."""
         errors, n = np.full_like(self.link, LINK_NOISE), self.link.shape[1]
         return LinkAngles(self.link_time, self.link, errors, np.zeros(0), np.nan, (), (), np.zeros(n))
 
     @property
     def recording(self) -> Recording:
-        """Motors and torques; the links are seen by cameras."""
+        """Return motor angles and torques, without link angles."""
         unknown = np.full_like(self.motor, np.nan)
         return Recording(self.robot.joint_names, self.time, self.motor, unknown, self.torque, source="experiment")
 
     @property
     def recording_with_encoders(self) -> Recording:
-        """Links are seen by encoders of their own."""
+        """Return motor angles and torques with the angles of link encoders."""
         unknown = np.full_like(self.motor, np.nan)
         return Recording(
             self.robot.joint_names,
@@ -89,7 +89,7 @@ class Experiment:
 def single_joint_motion(
     joint: int, base_frequency: float = 1.0, harmonics: int | None = None, motion: int | None = None
 ) -> tuple[FourierSeries, LinkMotion]:
-    """Of motor and link; see `single_joint`."""
+    """Return the motion of motor and link; see `single_joint`."""
     usual = MOTIONS[joint]
     return _single_joint_motion(
         joint, base_frequency, usual[0] if harmonics is None else harmonics, usual[1] if motion is None else motion
@@ -107,7 +107,7 @@ def _single_joint_motion(
 def six_joint_motion(
     base_frequency: float = 1.0, harmonics: int = 8, motion: int = 0
 ) -> tuple[FourierSeries, LinkMotion]:
-    """Of motors and links; see `single_joint`."""
+    """Return the motion of motors and links; see `six_joints`."""
     return _six_joint_motion(base_frequency, harmonics, motion)
 
 
@@ -119,7 +119,7 @@ def _six_joint_motion(base_frequency: float, harmonics: int, motion: int) -> tup
 
 
 def arm_springs() -> Springs:
-    """Table I's, of the six-joint arm."""
+    """Return the springs of table I for the six-joint arm."""
     return Springs.of([table_one(joint) for joint in range(1, 7)])
 
 
@@ -133,16 +133,16 @@ def single_joint(
     noise: float = 1.0,
     clock_offset: float = CLOCK_OFFSET,
 ) -> Experiment:
-    """Joint 1 to 6 of table I alone, the others held.
+    """Simulate an experiment on one joint of table I, with the others held.
 
     Args:
         joint: 1 to 6.
         repeat: seed of the noise.
-        base_frequency: of the motors' motion, Hz.
-        harmonics: None: the joint's typical ones.
-        motion: seed of the motors' motion; None: the joint's typical one.
-        noise: times the usual.
-        clock_offset: s.
+        base_frequency: base frequency of the motors' motion in Hz.
+        harmonics: number of harmonics; None: typical of the joint.
+        motion: seed of the motors' motion; None: typical of the joint.
+        noise: factor of the noise.
+        clock_offset: in s.
     """
     series, links = single_joint_motion(joint, base_frequency, harmonics, motion)
     springs = Springs.of([table_one(joint)])
@@ -159,14 +159,14 @@ def six_joints(
     noise: float = 1.0,
     clock_offset: float = CLOCK_OFFSET,
 ) -> Experiment:
-    """All joints of the arm at once; see `single_joint`."""
+    """Simulate an experiment on all joints of the arm at once; see `single_joint`."""
     series, links = six_joint_motion(base_frequency, harmonics, motion)
     rng = np.random.default_rng([6, repeat])
     return _recorded(pa10.arm_robot(), arm_springs(), series, links, noise, clock_offset, rng)
 
 
 def shortened(experiment: Experiment, seconds: float) -> Experiment:
-    """The first seconds of it."""
+    """Return the first seconds of an experiment."""
     rows = slice(round(seconds * RATE))
     names = ("time", "motor", "torque", "link_encoder", "link_time", "link")
     exact = tuple(values[rows] for values in experiment.exact)
@@ -193,5 +193,5 @@ def _recorded(
     measured = [
         values + noise * scale * rng.standard_normal(values.shape) for values, scale in zip(exact, scales, strict=True)
     ]
-    # The camera's stamps tick on its own clock, which is behind.
+    # stamps of the camera's clock, which is slow
     return Experiment(robot, springs, series, time, *measured[:3], time, measured[3], exact, clock_offset)

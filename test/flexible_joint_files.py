@@ -1,4 +1,4 @@
-"""Recordings of flexible joints as users have them: short, with encoders or markers, one joint of an arm."""
+"""Provide recordings of flexible joints like those of users: short, with encoders or markers, of one joint."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -15,21 +15,21 @@ from dynid_ros.recording.series import PoseSeries
 
 SHORT = slice(0, 1000)
 PLACES = np.array([[0.25, 0.0, 0.0], [0.0, 0.25, 0.0], [-0.2, 0.1, 0.1], [0.1, -0.2, 0.05]])
-"""Of markers on the link, m."""
+"""Positions of markers on the link in m."""
 MARKER_NOISE = 3e-4
 HELD = np.array([0.3, 0.0, 1.2, 0.3, 0.9, 0.2])
-"""Pose of the arm whose joint 2 moves."""
+"""Pose of the arm in which joint 2 moves."""
 
 
 @lru_cache
 def with_encoders(repeat: int = 0) -> Recording:
-    """4 s of joint 2 alone."""
+    """Return 4 s of joint 2 alone."""
     recording = fe.single_joint(2, repeat).recording_with_encoders
     return replace(recording.slice(SHORT), source=f"run_{repeat}")
 
 
 def markers(every: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Times (M,) on the camera's clock and positions (M, 4, 3) of the markers of joint 2's link, by its true angle."""
+    """Return times (M,) of the camera's clock and marker positions (M, 4, 3) of joint 2's link by its true angle."""
     e = fe.single_joint(2)
     rng = np.random.default_rng(0)
     poses = e.robot.forward_kinematics(e.exact[3])[:, 0]
@@ -41,7 +41,7 @@ def markers(every: int = 2) -> tuple[np.ndarray, np.ndarray]:
 
 
 def filmed() -> Recording:
-    """4 s of joint 2 alone before a camera."""
+    """Return 4 s of joint 2 alone before a camera."""
     time, seen = markers()
     nothing = np.full((len(time), 4), np.nan)
     poses = {f"/markers[{p}]": PoseSeries(time, seen[:, p], nothing) for p in range(seen.shape[1])}
@@ -49,7 +49,7 @@ def filmed() -> Recording:
 
 
 def held_arm() -> tuple[Recording, FlexibleJoint]:
-    """4 s of the six-joint arm whose joint 2 alone moves, inertia and gravity by Pinocchio; and what is true of it."""
+    """Return 4 s of the arm with only joint 2 moving, inertia and gravity by Pinocchio, and the true joint."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(pa10.arm_urdf(alone=2, pose=tuple(HELD)))
     data, zero = model.createData(), np.zeros(1)

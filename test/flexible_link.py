@@ -1,4 +1,4 @@
-"""Link 2 of the Mitsubishi PA10-6CE behind a spring (Lightcap and Banks 2007, table I), as eqs 2 and 10 have it."""
+"""Model link 2 of the Mitsubishi PA10-6CE behind a spring (Lightcap and Banks 2007, table I, eqs 2 and 10)."""
 
 import cmath
 import math
@@ -19,7 +19,7 @@ INERTIA, COULOMB, VISCOUS, STIFFNESS = LINK_2.inertia, LINK_2.coulomb, LINK_2.vi
 GRAVITY_X, GRAVITY_Y = LINK_2.gravity_x, LINK_2.gravity_y
 MOTOR_INERTIA, MOTOR_VISCOUS = LINK_2.motor_inertia, LINK_2.motor_viscous
 TRUTH = np.array([INERTIA, GRAVITY_X, GRAVITY_Y, COULOMB, VISCOUS, MOTOR_INERTIA, MOTOR_VISCOUS])
-"""The parameters of eq. 6, in its order."""
+"""Parameters of eq. 6, in its order."""
 RESONANCE = math.sqrt(STIFFNESS / INERTIA) / (2 * math.pi)
 JOINTS = FlexibleJoints(STIFFNESS, MOTOR_INERTIA, MOTOR_VISCOUS, COULOMB, VISCOUS)
 G, MASS = 9.80665, 20.0
@@ -27,7 +27,7 @@ SETTLING_S = 14.0
 
 
 def robot(velocity: float = 1.0, effort: float = 300.0) -> RobotModel:
-    """The link; at q = 0 it stands upright, and falls towards positive q."""
+    """Return the link, which is upright at q = 0 and falls towards positive q."""
     x, y = GRAVITY_X / (MASS * G), GRAVITY_Y / (MASS * G)
     inertia = INERTIA - MASS * (x * x + y * y)
     return RobotModel.from_urdf(
@@ -42,9 +42,9 @@ def robot(velocity: float = 1.0, effort: float = 300.0) -> RobotModel:
 def eq_10(
     joint: FlexibleJoint, motor: FourierSeries, smoothing: float, spring: Callable[[float], float] | None = None
 ) -> Callable[[float, NDArray], tuple]:
-    """Derivative of a link's position and velocity by time, while its motor follows a series.
+    """Return the time derivative of a link's position and velocity while its motor follows a series.
 
-    The spring's torque by its deflection is linear unless given.
+    The spring is linear unless its torque by the deflection is given.
     """
     spring = spring or (lambda deflection: joint.stiffness * deflection)
     rate = 2 * math.pi * motor.base_frequency
@@ -67,9 +67,9 @@ def eq_10(
 def steady_motion(
     motor: FourierSeries, time: NDArray, *, coulomb: float = COULOMB, smoothing: float = 0.005
 ) -> tuple[NDArray, NDArray]:
-    """Position and velocity (N,) of the link at times (N,), by integration of eq. 10 until the transient has died."""
+    """Return position and velocity (N,) of the link at times (N,) after the transient, by integration of eq. 10."""
     derivative = eq_10(replace(LINK_2, coulomb=coulomb), motor, smoothing)
-    # One period is enough, looked at wherever in it a time falls.
+    # one period, evaluated at the phase of each time
     phase, which = np.unique(np.round(time % motor.period, 9), return_inverse=True)
     start = math.ceil(SETTLING_S / motor.period) * motor.period
     state = [motor.at([0.0])[0][0, 0], 0.0]
@@ -79,6 +79,6 @@ def steady_motion(
 
 
 def motor_torque(motor: FourierSeries, time: NDArray, q: NDArray) -> NDArray:
-    """(N,) from the second row of eq. 2."""
+    """Return the torque (N,) of the second row of eq. 2."""
     q_m, qd_m, qdd_m = (array[:, 0] for array in motor.at(time))
     return STIFFNESS * (q_m - q) + MOTOR_INERTIA * qdd_m + MOTOR_VISCOUS * qd_m

@@ -1,9 +1,9 @@
-"""Motion of links behind springs, from equations of motion that owe nothing to the package.
+"""Simulate links behind springs by equations of motion that are independent of the package.
 
-The motors follow a periodic motion exactly. Links follow by eq. 10 of Lightcap and Banks 2007 (one joint, by LSODA) or
-by Pinocchio's articulated-body algorithm with springs (six joints, Runge-Kutta of fourth order). Coulomb friction is
-c tanh(qd / SMOOTHING), so narrow that only stiction differs from a sign. The integration starts at rest and runs until
-successive periods agree to 3e-6 rad; from there on the motion repeats.
+The motors follow a periodic motion exactly. Links follow eq. 10 of Lightcap and Banks 2007 (one joint, by LSODA) or
+Pinocchio's articulated-body algorithm with springs (six joints, by fourth-order Runge-Kutta). Coulomb friction is
+c tanh(qd / SMOOTHING). The integration starts at rest and ends when successive periods agree to 3e-6 rad; from there on
+the motion is periodic.
 """
 
 import math
@@ -25,16 +25,16 @@ from dynid_ros.trajectories.fourier import FourierSeries
 SMOOTHING, ARM_SMOOTHING = 1e-4, 2e-3
 """rad/s"""
 ARM_STEP, ARM_PARTS = 5e-4, 6
-"""s; and the parts of such a step that resolve a change of a velocity's sign."""
+"""Step in s, and the number of its parts if a velocity changes its sign."""
 SETTLED = 3e-6
 """rad"""
 PERIODS = 60
-"""At the most until it has settled."""
+"""Largest number of periods until the motion is periodic."""
 
 
 @dataclass(frozen=True)
 class Springs:
-    """Parameters (n,) of the joints of an arm, beside its links."""
+    """Parameters (n,) of the joints of an arm without those of its links."""
 
     coulomb: NDArray
     viscous: NDArray
@@ -50,12 +50,12 @@ class Springs:
 
 @dataclass(frozen=True)
 class LinkMotion:
-    """Motion of the links from rest until it repeats.
+    """Motion of the links from rest until it is periodic.
 
     Attributes:
-        time: (K,) s, the last one a whole number of periods.
+        time: (K,) in s, ending at a whole number of periods.
         position, velocity: (K, n).
-        period: s.
+        period: period in s.
     """
 
     time: NDArray
@@ -64,11 +64,11 @@ class LinkMotion:
     period: float
 
     def at(self, time: NDArray, settled: bool) -> NDArray:
-        """(M, n) positions from the start at rest, or when that has died out."""
+        """Return positions (M, n) from the start at rest, or of the periodic motion."""
         return self._spline(self._where(time, settled))
 
     def velocity_at(self, time: NDArray, settled: bool) -> NDArray:
-        """(M, n)"""
+        """Return velocities (M, n)."""
         return self._spline(self._where(time, settled), 1)
 
     def _where(self, time: NDArray, settled: bool) -> NDArray:
@@ -84,7 +84,7 @@ class LinkMotion:
 def motor_series(
     names: tuple[str, ...], speed: NDArray, base_frequency: float, harmonics: int, seed: int, offset: NDArray
 ) -> FourierSeries:
-    """At rest at time 0, accelerations of all harmonics alike, with these largest speeds (n,)."""
+    """Return a motion with largest speeds (n,) and equal accelerations of all harmonics, at rest at time 0."""
     sine, cosine = np.random.default_rng(seed).standard_normal((2, len(names), harmonics)) / np.arange(1, harmonics + 1)
     series = FourierSeries.at_rest(names, base_frequency, sine, cosine)
     return series.scaled(speed / series.peaks()[2]).shifted(offset)
@@ -93,7 +93,7 @@ def motor_series(
 def integrate(
     derivative: Callable[[float, NDArray], tuple], start: list[float], period: float, samples: int
 ) -> LinkMotion:
-    """Motion of one link, state (q, qd), sampled so many times in a period."""
+    """Return the motion of one link with state (q, qd), with this number of samples per period."""
     times, states = [np.zeros(1)], [np.array([start])]
     grid = period * np.arange(1, samples + 1) / samples
     for count in range(PERIODS):
@@ -117,7 +117,7 @@ def integrate(
 
 
 def link_motion(row: FlexibleJoint, motor: FourierSeries, smoothing: float = SMOOTHING) -> LinkMotion:
-    """Of one joint as eq. 10 has it, from its equilibrium without friction."""
+    """Return the motion of one joint by eq. 10, from its equilibrium without friction."""
     q = start = float(motor.at([0.0])[0][0, 0])
     for _ in range(50):
         q = start + (row.gravity_x * math.sin(q) - row.gravity_y * math.cos(q)) / row.stiffness
@@ -125,7 +125,7 @@ def link_motion(row: FlexibleJoint, motor: FourierSeries, smoothing: float = SMO
 
 
 def arm_motion(urdf: str, springs: Springs, motor: FourierSeries, smoothing: float = ARM_SMOOTHING) -> LinkMotion:
-    """Of a whole arm, by Pinocchio, from its equilibrium without friction."""
+    """Return the motion of an arm by Pinocchio, from its equilibrium without friction."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(urdf)
     data = model.createData()
@@ -152,16 +152,16 @@ def arm_motion(urdf: str, springs: Springs, motor: FourierSeries, smoothing: flo
 def march(
     model, springs: Springs, followed: NDArray, h: float, q: NDArray, qd: NDArray, smoothing: float = ARM_SMOOTHING
 ) -> tuple[NDArray, NDArray]:
-    """Positions and velocities (K, n) after each of K steps of Runge and Kutta from q and qd (n,).
+    """Return positions and velocities (K, n) after each of K Runge-Kutta steps from q and qd (n,).
 
     Args:
-        model: of Pinocchio.
-        springs: as they are.
-        followed: (2 `ARM_PARTS` K + 1, n) positions of the motors, so many to a step.
-        h: a step, s; one in which the velocity of a joint changes its sign is made in `ARM_PARTS` parts.
-        q: position at first.
-        qd: velocity at first.
-        smoothing: of Coulomb friction, rad/s.
+        model: model of Pinocchio.
+        springs: springs, friction and motors.
+        followed: (2 `ARM_PARTS` K + 1, n) positions of the motors, 2 `ARM_PARTS` per step.
+        h: step in s; a step in which a velocity changes its sign is divided into `ARM_PARTS` parts.
+        q: initial position.
+        qd: initial velocity.
+        smoothing: smoothing of Coulomb friction in rad/s.
     """
     pin = pytest.importorskip("pinocchio")
     data = model.createData()

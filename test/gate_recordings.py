@@ -1,7 +1,7 @@
-"""Sound recordings for the sanity gate: arms, friction laws, motions, sensors and delays as real arms have them.
+"""Simulate valid recordings for the sanity gate with realistic arms, friction, motions, sensors and delays.
 
-The dynamics are this package's own, which other tests hold against Pinocchio and MuJoCo; a part of the recordings is of
-MuJoCo's (`clean_recordings`).
+The dynamics are those of the package, which other tests compare with Pinocchio and MuJoCo; a fraction of the recordings
+uses MuJoCo's (`clean_recordings`).
 """
 
 import itertools
@@ -19,13 +19,13 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 MOTIONS = ("fourier", "turns", "stops", "slow", "fast")
-"""Random Fourier motion; joints turned one by one with dwells while the others are held; moves of all joints from pose
-to pose with stops; Fourier motion at a tenth to a quarter of the speed, and at two to three times. Not drawn but where
-it is asked for: "small", 5 to 15 s of a Fourier motion at a tenth to four tenths of its size."""
+"""Random Fourier motion; joints turned one by one with dwells; moves of all joints between poses with stops; Fourier
+motion at a tenth to a quarter of the speed, and at two to three times. On request only: "small", 5 to 15 s of a Fourier
+motion at a tenth to four tenths of the amplitude."""
 MUJOCO = 0.15
-"""Part of the Fourier motions that is of MuJoCo's dynamics."""
+"""Fraction of Fourier motions with MuJoCo's dynamics."""
 ANGLES = 12
-"""Poses of a joint that is turned, there and back."""
+"""Poses of a turned joint in each direction."""
 
 
 def sound_case(
@@ -36,15 +36,15 @@ def sound_case(
     law: str | None = None,
     friction: float | None = None,
 ) -> Case:
-    """A recording without a fault, of one side of the split.
+    """Simulate a recording without faults, of one side of the split.
 
     Args:
-        rng: draws the rest.
+        rng: random generator.
         split: a key of SPLITS.
         motion: one of MOTIONS, or "small".
-        name: of the arm.
-        law: of friction.
-        friction: Coulomb friction as a part of the largest torque of each joint; None: 1 to 15 %.
+        name: name of the arm.
+        law: friction law.
+        friction: Coulomb friction relative to the largest torque of each joint; None: 1 to 15 %.
     """
     side = SPLITS[split]
     motion = motion or str(rng.choice(MOTIONS, p=(0.3, 0.2, 0.2, 0.2, 0.1)))
@@ -64,7 +64,7 @@ def sound_case(
 
 
 def _motion(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """Times (N,), positions with derivatives (3, N, n), highest frequency, Hz."""
+    """Return times (N,), positions with derivatives (3, N, n), and the highest frequency in Hz."""
     if motion == "fourier":
         return fourier_motion(robot, rng)
     if motion == "small":
@@ -84,7 +84,7 @@ def _motion(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[n
 
 
 def _moves(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """Moves of minimum jerk with dwells."""
+    """Return minimum-jerk moves with dwells, like `_motion`."""
     n = robot.n_joints
     prismatic = robot.chain.prismatic
     reach = np.where(prismatic, 0.4, 2.5)
@@ -149,11 +149,11 @@ def _recorded(
 
 
 def _measured(robot, time, q, qd, torque, largest, rng) -> tuple[np.ndarray, ...]:
-    """Time, position, velocity, torque: noise, quantisation, jitter of the stamps, latencies of 0 to 8 ms in all."""
+    """Return time, position, velocity and torque with noise, quantization, stamp jitter and latencies up to 8 ms."""
     step = time[1]
     late = rng.uniform(0.0, 0.004)
     torque = np.column_stack([np.interp(time - late, time, column) for column in torque.T])
-    if rng.random() < 0.4:  # the driver's own first-order filter
+    if rng.random() < 0.4:  # first-order filter of the driver
         corner = rng.uniform(40.0, 150.0)
         keep = np.exp(-2 * np.pi * corner * step)
         torque = lfilter([1 - keep], [1, -keep], torque, axis=0, zi=keep * torque[:1])[0]

@@ -1,4 +1,4 @@
-"""One simulated static-rotation experiment of the demo arm, shared by tests of whole jobs."""
+"""Simulate one static-rotation experiment of the demo arm, shared by tests of whole jobs."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ from dynid_ros.trajectories import MotionLimits, Trajectory
 
 ROTORS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)
 FRICTION = np.array([5.0, 6.0, 4.0, 1.0, 1.0, 0.5])
-"""Coulomb, of `planned_motion`, N m."""
+"""Coulomb friction of `planned_motion` in N m."""
 
 
 @cache
@@ -29,19 +29,19 @@ def _plan() -> Trajectory:
 
 @cache
 def demo_motion() -> Recording:
-    """As it was."""
+    """Return the simulated motion without sensor errors."""
     return simulate(SimulatedArm(demo_robot(), drives=Drives(rotor_inertia=ROTORS)), _plan())
 
 
 @cache
 def demo_recording(seed: int = 0) -> Recording:
-    """As its sensors saw it: offset 2 % and noise 0.5 % of their range."""
+    """Return the motion measured by sensors with offsets of 2 % and noise of 0.5 % of their range."""
     return _measured(demo_motion(), seed)
 
 
 @cache
 def planned_motion() -> Recording:
-    """As an arm would make it that follows exactly, which takes no simulation."""
+    """Return the motion of an arm that follows exactly, which needs no simulation."""
     robot, motion = demo_robot(), _plan().sample(125.0)
     torque = robot.inverse_dynamics(motion.position, motion.velocity, motion.acceleration)
     turning = np.abs(motion.velocity) > 1e-6
@@ -53,7 +53,7 @@ def planned_motion() -> Recording:
 
 @cache
 def planned_recording(seed: int = 0) -> Recording:
-    """Likewise, by the same sensors."""
+    """Return the planned motion measured by the same sensors."""
     return _measured(planned_motion(), seed)
 
 

@@ -1,4 +1,4 @@
-"""Arms with grippers and hands, of makers and one with its gripper in the middle."""
+"""Provide public arms with grippers and hands, and an arm with its gripper in the middle."""
 
 from pinocchio_arm import example_urdf
 
@@ -26,39 +26,29 @@ GRIPPERS: dict[str, tuple[str | None, str, str | None, dict[str, float]]] = {
         None,
         {"panda_finger_joint1": 0.03, "panda_finger_joint2": 0.02},
     ),
-    "pr2 with gripper": (
-        "pr2_description/urdf/pr2.urdf",
-        "l_wrist_roll_link",
-        "torso_lift_link",
-        PR2_HAND,
-    ),
-    "g1 with hand": (
-        "g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf",
-        "left_wrist_yaw_link",
-        "torso_link",
-        HAND,
-    ),
+    "pr2 with gripper": ("pr2_description/urdf/pr2.urdf", "l_wrist_roll_link", "torso_lift_link", PR2_HAND),
+    "g1 with hand": ("g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf", "left_wrist_yaw_link", "torso_link", HAND),
     "talos to its elbow": ("talos_data/robots/talos_left_arm.urdf", "arm_left_4_link", None, {"arm_left_6_joint": 0.5}),
     "gripper in the middle": (None, "lower", None, {"slide": 0.3, "other_slide": 0.17}),
 }
-"""Path (None: `middle_gripper`), tip, base, and where joints of the gripper are."""
+"""Path (None: `middle_gripper`), tip, base, and positions of the gripper's joints."""
 BODY = (
     '<inertial><origin xyz="{x}"/><mass value="{m}"/>'
     '<inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial>'
 )
 MIMIC = '<mimic joint="slide" multiplier="0.5" offset="0.02"/>'
-"""Pinocchio takes joints that mimic as free, so postures say where they are."""
+"""Mimic joint; Pinocchio treats it as free, so postures include its position."""
 
 
 def gripper_arm(name: str) -> RobotModel:
-    """One of `GRIPPERS`."""
+    """Return one of `GRIPPERS`."""
     path, tip, base, posture = GRIPPERS[name]
     text = middle_gripper() if path is None else example_urdf(path)
     return RobotModel.from_urdf(text, tip, base, (1.1, -2.3, -9.4) if base is None else (0.0, 0.0, -9.80665), posture)
 
 
 def middle_gripper() -> str:
-    """Two joints; on the link between them a mount, on that a sliding finger with a nail and a thumb that mimics it."""
+    """Return a two-joint arm with a mount on its middle link, a sliding finger with a nail, and a mimicking thumb."""
     return "".join(
         [
             '<robot name="middle"><link name="base"/>',

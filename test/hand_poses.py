@@ -1,4 +1,4 @@
-"""Markers on the hand of a real TIAGo at rest, and where a registration expects them."""
+"""Read markers on the hand of a real TIAGo at rest, and compare them with a registration."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ TIAGO_URDF = DATA / "tiago_mocap" / "tiago_48_hey5.urdf"
 
 
 def read_poses(csv: Path, robot: RobotModel) -> tuple[NDArray, NDArray]:
-    """Joint positions (K, n) and marker positions (K, P, 3), a marker that repeats another left out."""
+    """Return joint positions (K, n) and marker positions (K, P, 3) without repeated markers."""
     table = np.genfromtxt(csv, delimiter=",", names=True)
     names = table.dtype.names
     motor = np.stack([table[name] for name in robot.joint_names], axis=1)
@@ -25,7 +25,7 @@ def read_poses(csv: Path, robot: RobotModel) -> tuple[NDArray, NDArray]:
 
 
 def distances(robot: RobotModel, registration: Registration, motor: NDArray, positions: NDArray) -> NDArray:
-    """(K, P) m between where markers of the last link are and where the motors' positions put them."""
+    """Return distances (K, P) in m of last-link markers from their positions by the motors."""
     poses = registration.camera @ robot.forward_kinematics(motor + registration.offsets)[:, -1]
     expected = registration.markers.places @ np.swapaxes(poses[:, :3, :3], 1, 2) + poses[:, None, :3, 3]
     return np.linalg.norm(positions - expected, axis=2)

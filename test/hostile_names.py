@@ -1,4 +1,4 @@
-"""Names that a URDF may have, and that would end a quotation in one language or another."""
+"""Provide URDF names that would end a quotation in one language or another."""
 
 HOSTILE_NAMES = [
     "$(touch PWNED)",

@@ -1,11 +1,11 @@
-"""Problems with known answers, shared by the tests. Nothing here is computed by the package."""
+"""Provide problems with known answers, none of which is computed by the package."""
 
 import numpy as np
 
 GRAVITY = 9.80665
 
-# Ma & Hollerbach 1996, Table 1: mass moments m_i s_i in frame i (kg m), and Table 2: what their method identifies.
-# The link lengths are not printed; these are the products that Table 2 implies, split into lengths and masses.
+# Ma & Hollerbach 1996, Table 1: first moments m_i s_i in frame i (kg m), and Table 2: results of their method.
+# The link lengths are not printed; the products that Table 2 implies are split into lengths and masses.
 SARCOS_TWISTS = np.deg2rad([-90, -90, 90, 90, -90, 90, 0])
 SARCOS_OFFSETS = np.array([0, 0, -0.5, 0, -0.3, 0, -0.4])
 SARCOS_MOMENTS = np.array(
@@ -34,7 +34,7 @@ SARCOS_IDENTIFIED = np.array(
 
 
 def sarcos_masses() -> np.ndarray:
-    """(7,) link masses that carry what Table 2 needs; the first two do not matter."""
+    """Return link masses (7,) that satisfy Table 2; the first two are irrelevant."""
     m7 = SARCOS_CARRIED[6]
     m6 = m5 = (SARCOS_CARRIED[4] - m7) / 2
     m4 = m3 = (SARCOS_CARRIED[2] - SARCOS_CARRIED[4]) / 2
@@ -42,7 +42,7 @@ def sarcos_masses() -> np.ndarray:
 
 
 def sarcos_dh() -> list[dict]:
-    """Standard DH rows of the Sarcos Dextrous Arm."""
+    """Return the standard DH rows of the Sarcos Dextrous Arm."""
     return [
         {"a": 0.0, "alpha": alpha, "d": d, "theta": 0.0, "type": "revolute"}
         for alpha, d in zip(SARCOS_TWISTS, SARCOS_OFFSETS, strict=True)
@@ -50,7 +50,7 @@ def sarcos_dh() -> list[dict]:
 
 
 def dh_gravity_torque(rows: list[dict], mass, moment, q, gravity=(0, 0, -GRAVITY)) -> np.ndarray:
-    """(N, n) holding torque of a revolute DH arm from first principles: −z_i × (lever arm) · weight, link by link."""
+    """Return the holding torque (N, n) of a revolute DH arm: −z_i × (lever arm) · weight, summed over links."""
     torques = np.zeros_like(q, dtype=float)
     for sample, angles in enumerate(q):
         pose = np.eye(4)
@@ -76,7 +76,7 @@ def dh_gravity_torque(rows: list[dict], mass, moment, q, gravity=(0, 0, -GRAVITY
 
 
 def single_rotations(holds: np.ndarray, span: float, steps: int, joints=None) -> np.ndarray:
-    """(M, n) poses: for each hold pose and each joint, that joint alone turns over `span` (rad) up and down again."""
+    """Return poses (M, n): from each hold pose, each joint alone rotates over `span` in rad up and down."""
     poses = []
     for hold in np.atleast_2d(holds):
         for joint in range(hold.size) if joints is None else joints:
@@ -89,6 +89,6 @@ def single_rotations(holds: np.ndarray, span: float, steps: int, joints=None) ->
 
 
 def approach_directions(steps: int, rotations: int, n_joints: int) -> np.ndarray:
-    """(M, n) directions that go with `single_rotations`: all joints arrive upwards, then downwards."""
+    """Return directions (M, n) for `single_rotations`: all joints arrive upwards, then downwards."""
     signs = np.tile(np.repeat([1.0, -1.0], steps), rotations)
     return np.repeat(signs[:, None], n_joints, axis=1)

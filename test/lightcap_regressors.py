@@ -1,7 +1,7 @@
-"""Regressors of Lightcap and Banks 2007 for links behind springs, of one joint or of n.
+"""Build the regressors of Lightcap and Banks 2007 for links behind springs, of one joint or of n.
 
-Base parameters of the links come first, then n columns for each of Coulomb and viscous friction of the links, stiffness
-(eq. 3 only), inertia and viscous friction of the motors. They take measured motions as they are, noise and all.
+Base parameters of the links come first, then n columns each for Coulomb and viscous friction of the links, stiffness
+(eq. 3 only), inertia and viscous friction of the motors. Measured motions are used without filtering.
 """
 
 import numpy as np
@@ -12,17 +12,17 @@ from dynid_ros.signals import Motion
 
 
 def regressor_with_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> NDArray:
-    """Eq. 3: (N, 2 n, r + 5 n), whose rows times the parameters are zero for the links and then the motors' torques.
+    """Return the regressor (N, 2 n, r + 5 n) of eq. 3, which predicts zero for the links and the motors' torques.
 
-    The last row of eq. 3 ends in [q_m, q_m] dotted alike in print; it is [qdd_m, qd_m], as in eq. 2.
+    The last row of eq. 3 is printed with equal dots in [q_m, q_m]; it is [qdd_m, qd_m], as in eq. 2.
 
     Args:
-        robot: the arm; only its kinematics and gravity count.
+        robot: the arm; only its kinematics and gravity are used.
         link: motion of the links, (N, n) each, on the right side of the springs.
         motor: motion of the motors, (N, n) each.
 
     Raises:
-        ModelError: shapes that do not fit.
+        ModelError: Shapes do not match.
     """
     n = robot.n_joints
     springs = _diagonal(link.position - motor.position)
@@ -34,7 +34,7 @@ def regressor_with_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> 
 
 
 def regressor_without_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> NDArray:
-    """Eq. 6: (N, n, r + 4 n), whose rows times the parameters are the motors' torques; arguments as for eq. 3."""
+    """Return the regressor (N, n, r + 4 n) of eq. 6, which predicts the motors' torques; see eq. 3."""
     return np.concatenate([_links(robot, link), *_motors(motor)], axis=2)
 
 
@@ -48,5 +48,5 @@ def _motors(motor: Motion) -> tuple[NDArray, NDArray]:
 
 
 def _diagonal(values: NDArray) -> NDArray:
-    """(N, n, n) with rows (N, n) on the diagonals."""
+    """Return matrices (N, n, n) with rows (N, n) on the diagonals."""
     return values[:, :, None] * np.eye(values.shape[1])

@@ -1,4 +1,4 @@
-"""Arms whose torques come from Pinocchio and from friction written out, on motion that is known exactly."""
+"""Provide arms with torques by Pinocchio and by explicit friction, on analytic motion."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +16,7 @@ from dynid_ros.recording import Recording
 
 KINDS = 10
 PLAIN = JointFriction(offset=True, smoothing=0.02)
-"""What is fitted to the friction of `Drive`."""
+"""Friction model of `Drive`."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Drive:
 
 
 class Fourier:
-    """Sums of harmonics, so that position and its derivatives are known at any time.
+    """Sum of harmonics with analytic derivatives.
 
     Args:
-        n: joints.
-        seed: of amplitudes and phases.
-        base: lowest frequency, Hz.
-        harmonics: how many.
-        size: of the lowest one, rad or m.
-        still: joints that stay where they are.
+        n: number of joints.
+        seed: seed of amplitudes and phases.
+        base: lowest frequency in Hz.
+        harmonics: number of harmonics.
+        size: amplitude of the lowest frequency in rad or m.
+        still: joints that do not move.
     """
 
     def __init__(self, n: int, seed: int = 0, base: float = 0.1, harmonics: int = 5, size: float = 1.0, still=()):
@@ -69,7 +69,7 @@ class Fourier:
 
 @cache
 def chain() -> RobotModel:
-    """Three joints with axes and placements at random, the second one prismatic."""
+    """Return three joints with random axes and placements, the second one prismatic."""
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(5), 3, prismatic_share=0.4), tip=TIP)
     assert robot.joint_types == ["revolute", "prismatic", "revolute"]
     return robot
@@ -81,12 +81,12 @@ def ur10() -> RobotModel:
 
 
 def with_links(robot: RobotModel, links: np.ndarray) -> RobotModel:
-    """The same arm with other links (10 n,)."""
+    """Return the arm with other link parameters (10 n,)."""
     return RobotModel(robot.chain, links, robot.gravity, robot.urdf)
 
 
 def wrong(robot: RobotModel, size: float = 0.3, seed: int = 1) -> RobotModel:
-    """The arm with possible links that are stretched by up to `size` in each direction, and as much heavier."""
+    """Return the arm with consistent links, stretched by up to `size` in each direction and proportionally heavier."""
     rng = np.random.default_rng(seed)
     matrices = pseudo_inertia(robot.parameters.reshape(-1, 10))
     stretch = np.array([np.diag(rng.uniform(1 - size, 1 + size, 4)) for _ in matrices])
@@ -94,7 +94,7 @@ def wrong(robot: RobotModel, size: float = 0.3, seed: int = 1) -> RobotModel:
 
 
 def rigid_torque(robot: RobotModel, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    """(N, n) by Pinocchio."""
+    """Return the torque (N, n) by Pinocchio."""
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
     return np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
 
@@ -111,7 +111,7 @@ def record(
     seed: int = 0,
     time: np.ndarray | None = None,
 ) -> Recording:
-    """A recording of the arm with the links of its URDF; noise is white, in N m and rad."""
+    """Simulate a recording with the links of the URDF and white noise in N m and rad."""
     time = np.arange(0, duration, 1 / rate) if time is None else time
     rng = np.random.default_rng(seed)
     q, qd, qdd = motion(time)
@@ -128,14 +128,14 @@ def run(robot, seed=0, drive=Drive(), **arguments):
 
 
 class DenseEquations(Equations):
-    """Random equations of a recording or several, all in memory: what compressed ones must agree with.
+    """Random equations of recordings in memory, for comparison with compressed ones.
 
     Args:
-        columns: whose rows they imitate.
-        sizes: samples of each recording.
-        seed: of everything.
-        noise: (n,) of each joint.
-        fast: share of fast samples.
+        columns: columns of the rows.
+        sizes: number of samples of each recording.
+        seed: seed of the random numbers.
+        noise: (n,) standard deviation of each joint.
+        fast: fraction of fast samples.
     """
 
     def __init__(self, columns: LinkColumns, sizes=(400,), seed: int = 0, noise=0.1, fast: float = 0.4):
@@ -164,7 +164,7 @@ class DenseEquations(Equations):
                 yield EquationBlock(int(recording), *block)
 
     def dense(self, chosen: np.ndarray, samples=slice(None)) -> tuple[np.ndarray, np.ndarray]:
-        """Matrix (N, n, k) for chosen columns, and torque (N, n)."""
+        """Return matrix (N, n, k) for chosen columns, and torque (N, n)."""
         matrix = np.zeros((*self.torque.shape, self.columns.size))
         for j, own in enumerate(self.columns.of_joint):
             matrix[:, j, own] = self.rows[j]
@@ -172,9 +172,9 @@ class DenseEquations(Equations):
 
 
 def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: float = 1.0) -> Recording:
-    """A `run` of this seed whose two joints have a motor together, as the wrist of a Stäubli arm.
+    """Return a `run` of this seed with a motor shared by two joints, like the wrist of a Stäubli arm.
 
-    Its rotor feels the sum of both motions, or with sense -1 their difference: 0.4 kg m^2, 0.3 N m s/rad, 1 N m.
+    Its rotor moves with the sum of both motions, or with sense -1 their difference: 0.4 kg m², 0.3 N m s/rad, 1 N m.
     """
     _, qd, qdd = Fourier(recording.position.shape[1], seed, size=0.6)(recording.time)
     i, j = pair
@@ -186,11 +186,11 @@ def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: f
 
 MASS = 0.8
 LOAD = from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3))
-"""Mass, kg, and parameters of the load in `loaded_torque`."""
+"""Parameters of the load in `loaded_torque`."""
 
 
 def loaded_torque(robot: RobotModel, recording: Recording, body: np.ndarray = LOAD) -> np.ndarray:
-    """(N, n) what a load at the tip adds to the torques of a recording by `run`."""
+    """Return the torques (N, n) that a load at the tip adds to a recording by `run`."""
     motion = Fourier(robot.n_joints, int(recording.source[-1]), size=0.6)(recording.time)
     load = np.zeros_like(robot.parameters)
     load[robot.tip_columns] = transformed(body, robot.tip_offset)

@@ -1,4 +1,4 @@
-"""Experiments for honest errors of a load followed live: MuJoCo's torques, friction with a memory, sensors that err."""
+"""Simulate experiments on confidence intervals of an online load estimate, with presliding and sensor errors."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ JUDGED = {
     "tiago_pro": ("tiago_pro_description/robots/tiago_pro.urdf", "arm_left_tool_link", "torso_lift_link"),
     "g1": ("g1_description/urdf/g1_29dof_rev_1_0.urdf", "left_rubber_hand", "torso_link"),
 }
-"""Arms that nothing was developed on: coverage is judged on them, and on no others."""
+"""Arms for the evaluation of coverage, not used for development."""
 LOAD = (0.15, 0.45)
-"""Mass of the load, in parts of the arm's; at most 3 kg."""
+"""Mass of the load relative to the arm's, at most 3 kg."""
 HEAVIEST = 3.0
 REACH = 0.1
 UNLOADED, RATE = 24.0, 100.0
 GAIN_ERROR, NOISE = 0.01, (0.005, 0.02)
-"""Of each torque's gain; of a sample, in parts of the largest torque."""
+"""Relative gain errors; range of sample noise relative to the largest torque."""
 PRESLIDING = (2e-4, 3e-3)
-"""Distance in which friction takes up its new direction, rad."""
+"""Range of presliding distances in rad."""
 MISJUDGED = 0.2
 
 
 @dataclass(frozen=True)
 class LiveExperiment:
-    """Recordings of an arm alone and with a load, which its user's URDF does not describe exactly.
+    """Recordings of an arm alone and with a load, with an inexact URDF.
 
     Attributes:
-        robot: as its user has it.
-        unloaded: the arm alone.
-        loaded: what is followed live.
+        robot: inexact model of the user.
+        unloaded: recording of the arm alone.
+        loaded: recording for the online estimate.
         load: (10,) true parameters about the tip's frame.
     """
 
@@ -55,7 +55,7 @@ class LiveExperiment:
 
 @cache
 def arm(name: str) -> RobotModel:
-    """One of JUDGED or of `clean_recordings`; joints beside the chain fixed."""
+    """Return one of JUDGED or of `clean_recordings` with joints outside the chain fixed."""
     if name not in JUDGED:
         return clean_arm(name)
     path, tip, base = JUDGED[name]
@@ -68,12 +68,12 @@ def arm(name: str) -> RobotModel:
 
 
 def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """(N, n) friction in parts of Coulomb's, by Dahl's law: it follows the way of the joint, and stays at standstill.
+    """Return Dahl friction (N, n) relative to Coulomb friction, which is constant at standstill.
 
     Args:
         q: (N, n) positions.
-        distance: (n,) in which 1/e is left of the old direction.
-        start: (n,) at the first sample.
+        distance: (n,) presliding distance (1/e).
+        start: (n,) friction at the first sample.
     """
     found = np.empty_like(q)
     found[0] = start
@@ -87,10 +87,10 @@ def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.n
 def friction(
     q: np.ndarray, qd: np.ndarray, carried: np.ndarray, size: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Torque (N, n) of friction that remembers: Dahl's presliding with what Coulomb and viscous terms lack.
+    """Return friction torques (N, n) with Dahl's presliding and terms that Coulomb and viscous friction lack.
 
-    A Stribeck term, a ripple over the position, a difference between the directions, friction that grows with the
-    torque `carried` (N, n), and viscous friction that grows less than the speed.
+    These are a Stribeck term, a ripple over the position, asymmetry, friction that grows with the torque `carried`
+    (N, n), and viscous friction that grows less than the speed.
     """
     n = len(size)
     coulomb, viscous = size * rng.uniform(0.02, 0.06, n), size * rng.uniform(0.01, 0.04, n)
@@ -104,7 +104,7 @@ def friction(
 
 
 def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> LiveExperiment:
-    """Draw an experiment; odd seeds repeat one motion again and again, even ones move from pose to pose and dwell."""
+    """Draw an experiment; odd seeds repeat a periodic motion, even ones move from pose to pose and dwell."""
     rng = np.random.default_rng([17, seed])
     robot = arm(name)
     n = robot.n_joints
@@ -128,7 +128,7 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
         if size is None:
             size = np.abs(torque).max(axis=0)
             size = np.maximum(size, 0.05 * size.max())
-        # The same joints: their friction differs only as it depends on what they carry.
+        # equal friction in both recordings apart from its dependence on the load
         torque = torque + friction(*motion[:2], torque, size, np.random.default_rng(own))
         torque = gains * torque + size * (offset + noise * coloured_noise(torque.shape, 0.0, rng))
         measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
@@ -141,13 +141,13 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
 
 LONGEST_BURST_S = 0.02
 LONGEST_OUTAGE_S = 0.3
-"""Of one long gap in each recording with losses."""
+"""Duration of one long gap in each recording with losses."""
 STAMP_JITTER = 0.1
-"""Standard deviation of the stamps, in parts of the period."""
+"""Standard deviation of the stamps relative to the period."""
 
 
 def lossy(recording: Recording, loss: float, seed: int) -> Recording:
-    """Lose samples, half of them one by one and half in bursts, and once for longer; jitter the stamps."""
+    """Remove samples, half of them singly and half in bursts, and once for longer; add jitter to the stamps."""
     if not loss:
         return recording
     rng, size = np.random.default_rng([29, seed]), len(recording.time)
@@ -176,7 +176,7 @@ def _base(name: str) -> str | None:
 
 
 def block(mass: float, rng: np.random.Generator) -> np.ndarray:
-    """(10,) of a load about the flange, turned at random."""
+    """Return the parameters (10,) of a randomly oriented block about the flange."""
     edges = rng.uniform(*SIZE, 3)
     axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     inertia = axes @ np.diag(mass / 12 * (np.sum(edges**2) - edges**2)) @ axes.T

@@ -1,4 +1,4 @@
-"""Experiments for honest errors of loads: MuJoCo's dynamics of an arm without and with a load, sensors that err.
+"""Simulate experiments on confidence intervals of load parameters: arms with and without a load in MuJoCo.
 
 Every draw has other motions, another load, friction, noise and gain error.
 """
@@ -19,29 +19,29 @@ from dynid_ros.trajectories import FourierSeries, MotionLimits
 
 MASS = (1.0, 3.0)
 REACH = 0.12
-"""Largest distance of the load's centre from the flange in each direction, m."""
+"""Largest distance of the load's center from the flange in each direction in m."""
 ACCELERATION = 10.0
-"""Of each joint, rad/s²."""
+"""Largest acceleration of each joint in rad/s²."""
 HARMONICS = 8
 SIZE = (0.05, 0.25)
-"""Edges of the block, m."""
+"""Range of the edges of the block in m."""
 
 
 @dataclass(frozen=True)
 class LoadConditions:
-    """What experiments have in common.
+    """Common conditions of experiments.
 
     Attributes:
         arm: one of `clean_recordings.ARMS`.
-        duration: of the motion with the load, s.
-        unloaded: of the motion without, s.
-        rate: Hz.
-        noise: standard deviation of a torque sample, N m.
-        correlation: time after which 1/e is left of the noise, s; 0: it is white.
-        friction: Coulomb, as share of the largest torque; 0: sensors behind the gears, which do not see friction.
-        mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
+        duration: duration of the motion with the load in s.
+        unloaded: duration of the motion without the load in s.
+        rate: sampling rate in Hz.
+        noise: standard deviation of a torque sample in N m.
+        correlation: correlation time (1/e) of the noise in s; 0 is white noise.
+        friction: Coulomb friction relative to the largest torque; 0: sensors behind the gears, without friction.
+        mismatch: scale of the friction that Coulomb, viscous and offset terms do not describe.
         gain_error: standard deviation of the relative error of each torque sensor's gain.
-        period: of the motion with the load, s; designed ones without it have twice that.
+        period: period of the motion with the load in s; designed motions without it have twice this period.
     """
 
     arm: str = "panda"
@@ -55,7 +55,7 @@ class LoadConditions:
     gain_error: float = 0.003
     period: float = 5.0
     designs: int = 0
-    """Number of motions designed for the purpose, of which each arm makes one; 0: both make random ones."""
+    """Number of optimized motions, of which each arm executes one; 0: random motions."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class LoadExperiment:
 
 
 def draw_load(rng: np.random.Generator, mass: float | None = None) -> np.ndarray:
-    """(10,) of a block, turned at random."""
+    """Return the parameters (10,) of a randomly oriented block."""
     mass = rng.uniform(*MASS) if mass is None else mass
     edges = rng.uniform(*SIZE, 3)
     axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
@@ -80,7 +80,7 @@ def draw_load(rng: np.random.Generator, mass: float | None = None) -> np.ndarray
 
 @cache
 def designed(name: str, target: str, period: float, seed: int) -> FourierSeries:
-    """A motion that shows links or a load, with the accelerations that arms of such a size are used with."""
+    """Return an optimized motion for links or a load, with typical accelerations of arms of this size."""
     robot = arm(name)
     limits = MotionLimits.of(robot, ACCELERATION)
     plan = FourierExcitation(
@@ -98,7 +98,7 @@ def designed(name: str, target: str, period: float, seed: int) -> FourierSeries:
 
 
 def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray | None = None) -> LoadExperiment:
-    """An experiment."""
+    """Draw an experiment."""
     robot = arm(conditions.arm)
     load = draw_load(rng) if load is None else load
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
@@ -123,7 +123,7 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
             size = np.abs(torque).max(axis=0)
             size = np.maximum(size, 0.05 * size.max())
         if conditions.friction:
-            # The same joints: the same friction whatever they carry, but for what depends on the torque.
+            # equal friction with and without load apart from its dependence on the torque
             share = conditions.friction / 0.1
             own = np.random.default_rng(seeds[0])
             torque = torque + share * friction(*motion[:2], torque, size, conditions.mismatch, own)
@@ -138,9 +138,9 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
 
 
 def draw_rests(robot: RobotModel, load: np.ndarray, n_poses: int, rng: np.random.Generator, noise: float) -> Recording:
-    """Rests of 0.6 s in random poses, each reached from above and from below, all joints at once.
+    """Return rests of 0.6 s in random poses, each approached from above and from below by all joints.
 
-    Torques are MuJoCo's at rest, with Coulomb friction of 5 % of the largest and offsets.
+    Torques are MuJoCo's at rest, with offsets and Coulomb friction of 5 % of the largest torque.
     """
     step, approach, rest = 1 / 250.0, 0.05, 0.6
     poses = rng.uniform(

@@ -1,4 +1,4 @@
-"""Arms in MuJoCo of drives in MIT mode (Unitree's G1, a Kinova, two levers), and of servos (TIAGo Pro, Alex)."""
+"""Simulate arms with drives in MIT mode (Unitree G1, Kinova, two levers) and with servos (TIAGo Pro, Alex)."""
 
 from __future__ import annotations
 
@@ -26,51 +26,49 @@ KINOVA = Servos([80.0, 90.0, 70.0, 30.0, 25.0, 20.0], [2.5, 3.0, 2.0, 0.8, 0.6, 
 TIAGO = Servos([250.0, 250.0, 150.0, 150.0, 60.0, 50.0, 50.0], 8.0, 0.08, 0.6, 1.0, 0.02)
 ALEX = Servos([180.0, 180.0, 120.0, 120.0, 60.0, 60.0, 30.0], 5.0, 0.06, 0.4, 0.8, 0.025)
 FEED_FORWARD = 0.7
-"""Part of the URDF's gravity that the controller of these arms feeds forward."""
+"""Fraction of the URDF's gravity torque that the controller feeds forward."""
 
 
 def two(seed: int = 0, **changes: object) -> ServoArm:
-    """Two levers that carry each other."""
+    """Return two levers in series."""
     return _same_delay(drawn(RobotModel.from_urdf(TWO), TWO_DRIVES, seed, **changes))
 
 
 def g1(seed: int = 0, **changes: object) -> ServoArm:
-    """The left arm of a G1."""
+    """Return the left arm of a G1."""
     robot = RobotModel.from_urdf(
-        example_urdf("g1_description/urdf/g1_29dof_rev_1_0.urdf"),
-        base="torso_link",
-        tip="left_wrist_yaw_link",
+        example_urdf("g1_description/urdf/g1_29dof_rev_1_0.urdf"), base="torso_link", tip="left_wrist_yaw_link"
     )
     return _same_delay(drawn(robot, G1, seed, **changes))
 
 
 def kinova(seed: int = 0, **changes: object) -> ServoArm:
-    """Six joints of a Kinova's kinematics and links."""
+    """Return an arm with kinematics and links of six joints of a Kinova."""
     robot = RobotModel.from_urdf(example_urdf("kinova_description/robots/kinova.urdf"), tip="j2s6s200_link_6")
     return _same_delay(drawn(robot, KINOVA, seed, **changes))
 
 
 def tiago(seed: int = 0, **changes: object) -> ServoArm:
-    """The left arm of a TIAGo Pro on position servos."""
+    """Return the left arm of a TIAGo Pro with position servos."""
     urdf = example_urdf("tiago_pro_description/robots/tiago_pro.urdf")
     robot = RobotModel.from_urdf(urdf, base="torso_lift_link", tip="arm_left_7_link")
     return drawn(robot, TIAGO, seed, **changes)
 
 
 def alex(seed: int = 0, **changes: object) -> ServoArm:
-    """The left arm of an Alex on position servos."""
+    """Return the left arm of an Alex with position servos."""
     urdf = example_urdf("alex_description/urdf/alex_nub_hands.urdf")
     robot = RobotModel.from_urdf(urdf, base="Torso", tip="LeftGripperYawLink")
     return drawn(robot, ALEX, seed, **changes)
 
 
 def _same_delay(arm: ServoArm) -> ServoArm:
-    """All drives hang on one bus."""
+    """Return the arm with equal delays of all drives, as on one bus."""
     return replace(arm, servos=replace(arm.servos, delay=float(arm.per_joint("delay")[0])))
 
 
 def told(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandSeries:
-    """Commands of a controller that interpolates, with a part of the gravity torque."""
+    """Return commands of a controller that interpolates and feeds forward a part of the gravity torque."""
     command = motion(arm, duration, rate)
     velocity = np.gradient(command.position, command.time, axis=0)
     effort = FEED_FORWARD * arm.robot.gravity_torque(command.position)
@@ -78,5 +76,5 @@ def told(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandS
 
 
 def recorded(arm: ServoArm, duration: float = 12.0, rate: float = 200.0, **options: object) -> Recording:
-    """What the drives report."""
+    """Return the recording that the drives report."""
     return record(arm, told(arm, duration, rate), rate=rate, count=2 * np.pi / 2**16, **options)

@@ -1,4 +1,4 @@
-"""Central differences, the independent truth of every gradient."""
+"""Compute gradients by central differences."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def numerical_gradient(function: Callable[[np.ndarray], float], at: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """Gradient of a scalar function, of the shape of `at`."""
+    """Return the gradient of a scalar function, in the shape of `at`."""
     gradient = np.zeros_like(at)
     for index in np.ndindex(at.shape):
         ahead, behind = at.copy(), at.copy()

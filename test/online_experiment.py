@@ -1,4 +1,4 @@
-"""An arm that moves, rests and carries loads: its torques by MuJoCo, and a model whose friction is a little off."""
+"""Simulate an arm that moves, rests and carries loads in MuJoCo, and a model with inexact friction."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.simulation.mujoco_model import compile_arm, put_load
 
-NOISE = 0.005  # of the effort limits, each sample
-COULOMB, VISCOUS = 0.05, 0.025  # of the effort limits; at the highest speed
+NOISE = 0.005  # standard deviation of a sample relative to the effort limits
+COULOMB, VISCOUS = 0.05, 0.025  # relative to the effort limits, at the highest speed
 MISMATCH = 0.15
 ENCODER = 2e-5
-SMOOTHING = 0.02  # real friction has no step
+SMOOTHING = 0.02  # real friction is continuous
 
 
-PRESLIDING = (2e-4, 3e-3)  # rad in which friction takes up its new direction; drawn between these
+PRESLIDING = (2e-4, 3e-3)  # range of presliding distances in rad
 STANDING = (2.0, 12.0)  # s
 
 
@@ -42,7 +42,7 @@ def moves(
     speed: float = 0.35,
     rests: tuple[float, float] = (0.3, 4.0),
 ) -> Motion:
-    """Moves of minimum jerk between random poses, and rests after every second one, between `rests` s long."""
+    """Return minimum-jerk moves between random poses, with rests of random duration after every second one."""
     limits, n = robot.limits, robot.n_joints
     lower, upper = np.maximum(limits.lower, -2.5), np.minimum(limits.upper, 2.5)
     parts, length, size = [], 0, int(duration * rate)
@@ -69,14 +69,14 @@ def moves(
 
 
 def block(mass: float, center: tuple[float, float, float] = (0.03, -0.02, 0.1)) -> np.ndarray:
-    """Parameters (10,) of a block of 10 x 8 x 12 cm."""
+    """Return the parameters (10,) of a block of 10 x 8 x 12 cm."""
     a, b, c = 0.1, 0.08, 0.12
     inertia = mass / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b])
     return from_center_of_mass(mass, np.array(center), inertia)
 
 
 def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np.ndarray | None]]) -> np.ndarray:
-    """(N, n) without friction; from each time on the arm carries a load, or none."""
+    """Return torques (N, n) without friction; `loads` are pairs of a time and the load carried from then on."""
     model = compile_arm(robot, 0.001)
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
     data = mujoco.MjData(model)
@@ -91,7 +91,7 @@ def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np
 
 
 def believed(robot: RobotModel) -> LinkModel:
-    """The arm as it was identified."""
+    """Return the identified model of the arm."""
     effort, speed = robot.limits.effort, robot.limits.velocity
     coefficients = np.column_stack([COULOMB * effort, VISCOUS * effort / speed]).ravel()
     return LinkModel(robot, robot.parameters, FrictionModel(JointFriction()), coefficients, LinkSignals(10.0, 10.0, ""))
@@ -100,7 +100,7 @@ def believed(robot: RobotModel) -> LinkModel:
 def measured(
     robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and torques (N, n) with noise and friction, which differs from what is believed."""
+    """Return positions and torques (N, n) with noise, and friction that differs from the model."""
     coefficients = believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * robot.n_joints)
     friction = FrictionModel(JointFriction(smoothing=SMOOTHING)).regressor(motion.qd, motion.qdd) @ coefficients
     shape = torque.shape
@@ -113,10 +113,10 @@ def measured(
 def stuck(
     robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `measured`, with friction that remembers.
+    """Return positions and torques like `measured`, with presliding friction.
 
-    In motion it takes up its new direction over a short distance (Dahl's law). A joint at standstill keeps it, and
-    takes up what the load changes meanwhile, as far as stiction reaches: its drive's torque stays.
+    In motion, friction changes its direction over a short distance (Dahl's law). At standstill, friction compensates
+    changes of the load up to stiction, so that the drive torque is constant.
     """
     n = robot.n_joints
     coulomb, viscous = (believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * n)).reshape(n, 2).T
@@ -134,7 +134,7 @@ def stuck(
 
 
 def standstills(motion: Motion, shortest: float = 1.0) -> list[tuple[float, float]]:
-    """Beginning and end, s, of the times in which no joint moves."""
+    """Return start and end in s of intervals in which no joint moves."""
     still = np.concatenate([[False], ~np.diff(motion.q, axis=0).any(axis=1), [False]])
     ends = np.flatnonzero(np.diff(still.astype(int)))
     pairs = motion.time[np.minimum(ends, len(motion.time) - 1)].reshape(-1, 2)

@@ -1,8 +1,7 @@
-"""The Mitsubishi PA10-6CE of Lightcap and Banks 2007: table I, and a six-joint arm of its kind.
+"""Model the Mitsubishi PA10-6CE of Lightcap and Banks 2007: single joints of table I, and a similar six-joint arm.
 
-Table I's I is about J and its v about b, which looks like an even split of what was not distinguished. So the truth
-here
-is uneven: J = 0.35 I and b = 0.3 v.
+In table I, I is about J and v about b, which suggests an arbitrary even split. The true values here are uneven:
+J = 0.35 I and b = 0.3 v.
 """
 
 from collections.abc import Sequence
@@ -16,12 +15,12 @@ from dynid_ros.model import RobotModel
 
 G = 9.80665
 LIGHTER = 0.8
-"""Masses and inertias that the code under test is given, of the true ones."""
+"""Factor of masses and inertias in the URDF for the code under test."""
 
 
 @dataclass(frozen=True)
 class FlexibleJoint:
-    """Parameters of a link behind a spring, as in eq. 2: SI units, seen from the link's side of the gear."""
+    """Parameters of a link behind a spring as in eq. 2, in SI units on the link's side of the gear."""
 
     inertia: float
     coulomb: float
@@ -41,11 +40,11 @@ PRINTED = {
     5: FlexibleJoint(0.16, 1.84, 1.75, 0.26, 0.63, 1.78, 0.16, 7.72e2),
     6: FlexibleJoint(0.08, 0.87, 0.92, 0.10, 0.0, 0.96, 0.07, 4.78e2),
 }
-"""Table I; "< 0.01" is taken as zero."""
+"""Table I, with zero for "< 0.01"."""
 
 
 def table_one(joint: int) -> FlexibleJoint:
-    """Joint 1 to 6 with table I's link, friction and spring and an uneven motor."""
+    """Return joint 1 to 6 of table I with an uneven motor."""
     row = PRINTED[joint]
     return FlexibleJoint(
         row.inertia,
@@ -60,10 +59,10 @@ def table_one(joint: int) -> FlexibleJoint:
 
 
 def single_joint_urdf(joint: int, scale: float = 1.0, row: FlexibleJoint | None = None) -> str:
-    """One link; at q = 0 it stands upright, and falls towards positive q. Its mass and inertia are times `scale`."""
+    """Return one link, upright at q = 0 and falling towards positive q; `scale` is a factor of mass and inertia."""
     row = row or table_one(joint)
     moment_x, moment_y = row.gravity_x / G, row.gravity_y / G
-    mass = 2.0 * (moment_x**2 + moment_y**2) / row.inertia + 1.0  # any that leaves an inertia about the centre
+    mass = 2.0 * (moment_x**2 + moment_y**2) / row.inertia + 1.0  # for a positive inertia about the center
     about_centre = row.inertia - (moment_x**2 + moment_y**2) / mass
     inertial = _inertial(mass, (moment_y / mass, 0.0, moment_x / mass), (about_centre, about_centre, 0.5), scale)
     return (
@@ -74,8 +73,8 @@ def single_joint_urdf(joint: int, scale: float = 1.0, row: FlexibleJoint | None 
     )
 
 
-# Parent to child: offset and roll of the joint's frame about x; mass, centre and moments of inertia about it. The last
-# link carries the paper's 44.5 N.
+# Parent to child: offset and roll of the joint's frame about x; mass, center and moments of inertia about it. The last
+# link carries the 44.5 N of the paper.
 LINKS = (
     ((0.0, 0.0, 0.315), 0.0, 9.0, (0.0, -0.02, 0.01), (0.06, 0.06, 0.05)),
     ((0.0, 0.0, 0.0), -1.5707963267948966, 6.0, (0.01, -0.2, 0.03), (0.12, 0.03, 0.12)),
@@ -87,12 +86,12 @@ LINKS = (
 
 
 def arm_urdf(scale: float = 1.0, alone: int | None = None, pose: Sequence[float] = (0.0,) * 6) -> str:
-    """Six revolute joints: waist, shoulder, elbow, forearm, wrist, tool.
+    """Return six revolute joints: waist, shoulder, elbow, forearm, wrist, tool.
 
     Args:
-        scale: of masses and inertias.
+        scale: factor of masses and inertias.
         alone: number of the only joint that is not fixed.
-        pose: of those that are, rad.
+        pose: positions of the fixed joints in rad.
     """
     parts = ['<robot name="pa10"><link name="link_0"/>']
     for number, (offset, roll, mass, centre, moments) in enumerate(LINKS, start=1):
@@ -110,17 +109,17 @@ def arm_urdf(scale: float = 1.0, alone: int | None = None, pose: Sequence[float]
 
 
 def single_joint_robot(joint: int) -> RobotModel:
-    """What the code under test is given: a fifth too light."""
+    """Return the model for the code under test, a fifth too light."""
     return RobotModel.from_urdf(single_joint_urdf(joint, LIGHTER))
 
 
 def arm_robot() -> RobotModel:
-    """What the code under test is given: a fifth too light."""
+    """Return the model for the code under test, a fifth too light."""
     return RobotModel.from_urdf(arm_urdf(LIGHTER))
 
 
 def pinocchio_model(urdf: str):
-    """The arm in Pinocchio, whose own gravity is 9.81 m/s^2."""
+    """Return the arm in Pinocchio, with gravity of 9.81 m/s²."""
     model = pytest.importorskip("pinocchio").buildModelFromXML(urdf)
     model.gravity.linear = np.array([0.0, 0.0, -G])
     return model

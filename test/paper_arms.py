@@ -1,4 +1,4 @@
-"""The arms of the papers on link identification, with their printed tables. Nothing here is computed by the package."""
+"""Provide arms and printed tables of papers on link identification, independent of the package."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ PARAMETERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"
 
 
 def column(name: str) -> int:
-    """Index of a parameter such as "mcx2" among the ten of each link."""
+    """Return the index of a parameter such as "mcx2" among the ten of each link."""
     return 10 * (int(name[-1]) - 1) + PARAMETERS.index(name[:-1])
 
 
@@ -17,13 +17,13 @@ def columns(names: str) -> list[int]:
 
 
 def parameters(n_joints: int, **values: float) -> np.ndarray:
-    """(10 n,) with these entries, zero elsewhere."""
+    """Return parameters (10 n,) with these entries and zeros."""
     vector = np.zeros(10 * n_joints)
     vector[[column(name) for name in values]] = list(values.values())
     return vector
 
 
-# Atkeson, An and Hollerbach 1986: the MIT Serial Link Direct Drive Arm. Its frames are no clean DH set.
+# Atkeson, An and Hollerbach 1986: the MIT Serial Link Direct Drive Arm. Its frames are not a DH set.
 MIT_L2 = 0.45
 MIT_SINGLES = "mcx2 Ixy2 Ixz2 mcx3 mcy3 Ixy3 Ixz3 Iyz3 Izz3"
 MIT_ZEROS = "m1 mcx1 mcy1 mcz1 Ixx1 Ixy1 Ixz1 Iyy1 Iyz1 m2 mcz2"
@@ -70,7 +70,7 @@ def mit_arm() -> RobotModel:
 
 
 def fifth_order(start: np.ndarray, end: np.ndarray, duration: float, samples: int) -> tuple[np.ndarray, ...]:
-    """Positions, velocities and accelerations (N, n) of the move of minimum jerk, end points included."""
+    """Return positions, velocities and accelerations (N, n) of the minimum-jerk move, including end points."""
     s = np.linspace(0.0, 1.0, samples)[:, None]
     change = end - start
     q = start + change * (10 * s**3 - 15 * s**4 + 6 * s**5)
@@ -79,14 +79,14 @@ def fifth_order(start: np.ndarray, end: np.ndarray, duration: float, samples: in
 
 
 def mit_motion() -> list[np.ndarray]:
-    """q, qd and qdd (600, 3) of the paper's three moves."""
+    """Return q, qd and qdd (600, 3) of the paper's three moves."""
     moves = [fifth_order(np.radians(start), np.radians(end), 1.3, 200) for start, end in MIT_MOVES]
     return [np.concatenate(arrays) for arrays in zip(*moves, strict=True)]
 
 
 # Khosla and Kanade 1987; parameters are about the distal frames.
 def _dh(*rows: tuple[float, float, float], kinds: str = "") -> RobotModel:
-    """Standard DH arm of rows a (m), alpha (degrees), d (m)."""
+    """Return a standard DH arm of rows a (m), alpha (degrees), d (m)."""
     names = {"R": "revolute", "P": "prismatic"}
     kinds = kinds or "R" * len(rows)
     table = [
@@ -112,7 +112,7 @@ def cylindrical_robot() -> RobotModel:
 
 
 def cmu_arm() -> RobotModel:
-    """The positioning axes of the CMU Direct-Drive Arm II; its lengths are not printed, and serve."""
+    """Return the positioning axes of the CMU Direct-Drive Arm II, with arbitrary lengths, which are not printed."""
     return _dh((0.38, 0, 0), (0.32, 90, 0), (0, -90, 0.25))
 
 
@@ -125,16 +125,12 @@ def puma() -> RobotModel:
 
 
 def cosine_motion(strokes, samples: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """To the stroke and back in a second, sampled every 20 ms: positions, velocities, accelerations (N, n)."""
+    """Return positions, velocities, accelerations (N, n) of a motion to the stroke and back in 1 s, every 20 ms."""
     t = 0.02 * np.arange(1, samples + 1)[:, None]
     half, rate = np.asarray(strokes) / 2, 2 * np.pi
-    return (
-        half * (1 - np.cos(rate * t)),
-        half * rate * np.sin(rate * t),
-        half * rate**2 * np.cos(rate * t),
-    )
+    return (half * (1 - np.cos(rate * t)), half * rate * np.sin(rate * t), half * rate**2 * np.cos(rate * t))
 
 
 def random_motion(n_joints: int, samples: int = 60) -> np.ndarray:
-    """Independent positions, velocities and accelerations (3, N, n) of up to 3."""
+    """Return independent positions, velocities and accelerations (3, N, n) of up to 3."""
     return np.random.default_rng(11).uniform(-3.0, 3.0, (3, samples, n_joints))

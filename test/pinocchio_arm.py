@@ -1,4 +1,4 @@
-"""The same arm in Pinocchio, and the URDFs of real robots that come with it."""
+"""Model arms in Pinocchio, and provide the URDFs of real robots that come with it."""
 
 import sys
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from dynid_ros.model import RobotModel
 
 EXAMPLES = "share/example-robot-data/robots"
 REGRESSOR_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
-"""Where Pinocchio keeps Ixx, Ixy, Ixz, Iyy, Iyz, Izz: its own order is Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
+"""Indices of parameters in Pinocchio, which orders inertias as Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
 
 
 def example_urdf(path: str) -> Path:
-    """URDF of package example-robot-data; skips the test, or the module that asks, where it is not installed."""
+    """Return a URDF of example-robot-data; skip the calling test or module if it is not installed."""
     prefixes = [Path(folder) / "cmeel.prefix" for folder in sys.path]
     prefixes += [Path(folder) for folder in Path("/opt/ros").glob("*")]
     for prefix in prefixes:
@@ -26,7 +26,7 @@ def example_urdf(path: str) -> Path:
 
 
 class PinocchioArm:
-    """The chain of `joint_names` in Pinocchio: all other joints are locked, at zero or where `posture` has them."""
+    """Chain of `joint_names` in Pinocchio with other joints locked at zero or at `posture`."""
 
     def __init__(
         self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray, posture: Mapping[str, float] | None = None
@@ -41,11 +41,11 @@ class PinocchioArm:
         self.model = self.pinocchio.buildReducedModel(model, others, held)
         self.model.gravity.linear = np.array(gravity)
         self.data = self.model.createData()
-        self.positions = self.model.nq == self.model.nv  # its coordinates, as no joint is continuous
+        self.positions = self.model.nq == self.model.nv  # whether q are coordinates, without continuous joints
         assert tuple(self.model.names[1:]) == joint_names
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
-        """Coordinates of all joints at positions q (n,)."""
+        """Return the coordinates of all joints at positions q (n,)."""
         if self.positions:
             return np.asarray(q, float)
         return np.concatenate(
@@ -63,19 +63,19 @@ class PinocchioArm:
         return self.pinocchio.computeGeneralizedGravity(self.model, self.data, self.configuration(q)).copy()
 
     def torque_regressor(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Regressor (n, 10 n), its columns in the order of RobotModel."""
+        """Return the regressor (n, 10 n) with columns in the order of RobotModel."""
         matrix = self.pinocchio.computeJointTorqueRegressor(self.model, self.data, self.configuration(q), qd, qdd)
         n = self.model.nv
         return matrix.reshape(n, n, 10)[:, :, REGRESSOR_ORDER].reshape(n, 10 * n)
 
     def parameters(self) -> np.ndarray:
-        """Parameters (10 n,) in the order of RobotModel."""
+        """Return the parameters (10 n,) in the order of RobotModel."""
         bodies = list(self.model.inertias)[1:]
         return np.concatenate([body.toDynamicParameters()[REGRESSOR_ORDER] for body in bodies])
 
 
 class MimickingArm:
-    """A tree in Pinocchio, whose joints that mimic others follow these by themselves."""
+    """Tree in Pinocchio with joints that mimic others."""
 
     def __init__(self, tree: RobotModel, folder: Path, urdf: str | None = None):
         pinocchio = pytest.importorskip("pinocchio")
@@ -90,12 +90,12 @@ class MimickingArm:
         assert sorted(self.rows) == list(range(self.model.nv))
 
     def inverse_dynamics(self, *motion: np.ndarray) -> np.ndarray:
-        """Torques (n,) of q, qd and qdd, each (n,)."""
+        """Return the torques (n,) of q, qd and qdd, each (n,)."""
         placed = np.zeros((3, self.model.nv))
         placed[:, self.rows] = motion
         return self._rnea(self.model, self.data, *placed)[self.rows]
 
 
 def _coordinates(joint: Any, position: float) -> list[float]:
-    """A continuous joint is a cosine and a sine in Pinocchio."""
+    """Return the coordinates of a joint: cosine and sine if it is continuous."""
     return [position] if joint.nq == 1 else [float(np.cos(position)), float(np.sin(position))]

@@ -1,7 +1,7 @@
-"""A three-joint arm whose gravity torque can be written by hand, its URDF and its `identified.yaml`.
+"""Provide a three-joint arm with a closed-form gravity torque, its URDF and its `identified.yaml`.
 
-Joint 1 turns about the vertical, joints 2 and 3 about a horizontal axis, positive downwards; masses lie on the links' x
-axes. All joint axes are z of their link frames.
+Joint 1 rotates about the vertical, joints 2 and 3 about a horizontal axis, positive downwards; masses are on the links'
+x axes. All joint axes are z of their link frames.
 """
 
 import math
@@ -22,7 +22,7 @@ MOMENTS = {"joint_2": MASS[1] * CENTRE[1] + MASS[2] * LENGTH, "joint_3": MASS[2]
 
 
 def urdf(effort: float = 50.0, length: float = LENGTH, joints: tuple[str, ...] = JOINTS) -> str:
-    """Text of the URDF."""
+    """Return the URDF."""
     origins = ('<origin xyz="0 0 0.3"/>', f'<origin rpy="{-math.pi / 2} 0 0"/>', f'<origin xyz="{length} 0 0"/>')
     limits = f'<limit lower="-2.5" upper="2.5" velocity="3.0" effort="{effort}"/>'
     parts = ['<link name="base_link"/>']
@@ -38,18 +38,18 @@ def urdf(effort: float = 50.0, length: float = LENGTH, joints: tuple[str, ...] =
 
 
 def gravity_torque(q: list[float], factor: float = 1.0) -> list[float]:
-    """Torque that holds the arm, from the potential energy -g (n_2 sin q_2 + n_3 sin(q_2 + q_3)); times `factor`."""
+    """Return the torque that holds the arm, the gradient of -g (n_2 sin q_2 + n_3 sin(q_2 + q_3)), times `factor`."""
     outer = -G * MOMENTS["joint_3"] * math.cos(q[1] + q[2])
     return [0.0, factor * (-G * MOMENTS["joint_2"] * math.cos(q[1]) + outer), factor * outer]
 
 
 def holding_torque(q: NDArray) -> NDArray:
-    """(N, n) `gravity_torque` at positions (N, n)."""
+    """Return `gravity_torque` (N, n) at positions (N, n)."""
     return np.array([gravity_torque(row) for row in q.tolist()])
 
 
 def document(factor: float = 1.0) -> dict:
-    """Content of `identified.yaml`, with moments times `factor`."""
+    """Return the content of `identified.yaml`, with moments times `factor`."""
     robot = RobotModel.from_urdf(urdf())
     gravity: dict = {"joint_1": {"n_x": None, "n_y": None, "std": None, "observable": False, "reason": "parallel"}}
     for name, moment in MOMENTS.items():

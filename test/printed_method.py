@@ -1,4 +1,4 @@
-"""The method as Lightcap and Banks (2007) print it: least squares on eq. 6, then the stiffness from eq. 7."""
+"""Identify by the printed method of Lightcap and Banks (2007): least squares on eq. 6, then stiffness from eq. 7."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Printed:
 
 
 def printed_method(experiment: Experiment, cutoff: float) -> Printed:
-    """Every column and the torque pass the same low-pass (Hz), as they must; the clocks are brought together."""
+    """Return estimates with an equal low-pass with `cutoff` in Hz of columns and torque, and aligned clocks."""
     low_pass = LowPass(cutoff, RATE)
     link_time = experiment.link_time + experiment.clock_offset
     link_position = CubicSpline(link_time, experiment.link)(np.clip(experiment.time, link_time[0], link_time[-1]))

@@ -1,4 +1,4 @@
-"""The lines of docs/promises.md."""
+"""Read the table rows of docs/promises.md."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,13 @@ TEST = re.compile(r"^`(?P<file>(\w+/)?test_\w+\.py)::(?P<name>test_\w+)(\[(?P<ca
 
 
 class Promise(NamedTuple):
-    """A line of a table.
+    """Row of a table.
 
     Attributes:
-        fault: what happens.
-        answers: what the node does, and the arm where the table has a column for it.
-        within: time.
-        tests: `file::name` or `file::name[case]`; a folder before the file where several files have its name.
+        fault: the fault.
+        answers: reaction of the node, and of the arm if the table has a column for it.
+        within: time limit.
+        tests: `file::name` or `file::name[case]`, with a folder if several files have the name.
     """
 
     fault: str
@@ -25,7 +25,7 @@ class Promise(NamedTuple):
 
 
 def promises() -> list[Promise]:
-    """All lines of all tables."""
+    """Return all rows of all tables."""
     lines = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line.startswith("|") and not line.startswith(("|---", "| fault |"))]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]

@@ -1,4 +1,4 @@
-"""URDF text of random arms: any placement, any axis, fixed joints in between and beside, physical inertias."""
+"""Generate URDFs of random arms with any placement and axis, fixed joints, and physical inertias."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ TIP = "tip"
 
 
 def random_urdf(rng: np.random.Generator, n_joints: int, prismatic_share: float = 0.3) -> str:
-    """A chain from `base` to `tip`; its moving joints are joint_1 … joint_n, of all three moving types."""
+    """Return a chain from `base` to `tip` with moving joints joint_1 … joint_n of all three types."""
     parts = [_link("base", rng)]
     parent = "base"
     for i in range(1, n_joints + 1):
@@ -24,7 +24,7 @@ def random_urdf(rng: np.random.Generator, n_joints: int, prismatic_share: float 
 
 
 def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float = 0.4) -> str:
-    """A tree below `base`; its moving joints are joint_1 … joint_n, of which some mimic an earlier one."""
+    """Return a tree below `base` with moving joints joint_1 … joint_n, some of which mimic an earlier one."""
     parts, links, leading = [_link("base", rng)], ["base"], []
     for i in range(1, n_links + 1):
         if rng.random() < 0.3:
@@ -34,7 +34,7 @@ def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float 
             ]
             links.append(f"mount_{i}")
         mimics = leading and rng.random() < mimic_share
-        # Pinocchio has no mimic of a continuous joint.
+        # Pinocchio does not support continuous mimic joints
         kind = "prismatic" if rng.random() < 0.3 else "revolute"
         mimic = ""
         if mimics:
@@ -42,7 +42,7 @@ def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float 
             mimic = f'<mimic joint="{rng.choice(leading)}" multiplier="{ratio!r}" offset="{offset!r}"/>'
         else:
             leading.append(f"joint_{i}")
-        # Now at the last link, now anywhere: long branches and bushes.
+        # either at the last link or anywhere, for long branches and short ones
         parent = links[-1] if rng.random() < 0.5 else str(rng.choice(links))
         parts += [_joint(f"joint_{i}", kind, parent, f"link_{i}", rng, mimic), _link(f"link_{i}", rng)]
         links.append(f"link_{i}")
@@ -52,7 +52,7 @@ def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float 
 def _link(name: str, rng: np.random.Generator) -> str:
     if rng.random() < 0.1:
         return f'<link name="{name}"/>'
-    # The inertia of point masses is physical, whatever they are.
+    # inertias of point masses are always physical
     points = rng.normal(scale=0.2, size=(6, 3))
     masses = rng.uniform(0.05, 1.0, 6)
     points -= masses @ points / masses.sum()
@@ -64,7 +64,7 @@ def _link(name: str, rng: np.random.Generator) -> str:
 
 
 def _joint(name: str, kind: str, parent: str, child: str, rng: np.random.Generator, mimic: str = "") -> str:
-    # Axes along and against x, y, z are the ones of real arms; the others are not of unit length.
+    # axes along x, y or z as on most arms, or general ones that are not unit vectors
     axis = rng.normal(size=3) if rng.random() < 0.5 else np.roll([rng.choice([-1.0, 1.0]), 0.0, 0.0], rng.integers(3))
     return (
         f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{_origin(rng)}'

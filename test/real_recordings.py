@@ -1,4 +1,4 @@
-"""Recordings of real robots, in the folder that DYNID_DATA names; its READMEs tell units and traps."""
+"""Read recordings of real robots from the folder DYNID_DATA, whose READMEs describe units and pitfalls."""
 
 import json
 import os
@@ -23,7 +23,7 @@ URDFS = {
 }
 KR300 = Path(__file__).parents[1] / "benchmarks" / "kuka_kr300.yaml"
 UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
-"""N m / A; the last one is assumed in the data's README."""
+"""Motor gains in N m / A; the data's README assumes the last one."""
 CONVENTIONS = {"ur10e": EffortConvention("motor_current", UR10E_GAINS)}
 
 TX40_RATIOS = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
@@ -33,7 +33,7 @@ TX40_ZERO = np.array([0.0, -np.pi / 2, np.pi / 2, 0.0, 0.0, 0.0])
 
 
 def real_robot(name: str) -> RobotModel:
-    """Model of the URDF that comes with the recordings."""
+    """Return the model of the URDF that comes with the recordings."""
     if name == "kuka_kr300":
         return _kr300()
     urdf, base, tip = URDFS[name]
@@ -41,7 +41,7 @@ def real_robot(name: str) -> RobotModel:
 
 
 def real_recording(name: str, file: str) -> Recording:
-    """One recording, with joint torques in N m."""
+    """Return one recording with joint torques in N m."""
     robot, path = real_robot(name), DATA / name / "develop" / f"{file}.npz"
     if name == "staubli_tx40":
         return _tx40(robot, path)
@@ -51,7 +51,7 @@ def real_recording(name: str, file: str) -> Recording:
 
 
 def _tx40(robot: RobotModel, path: Path) -> Recording:
-    """Motor side to joint side; the last two joints share a motor."""
+    """Return a recording converted from motors to joints; the last two joints share a motor."""
     data = np.load(path)
     position = data["q_motor"] @ np.linalg.inv(TX40_POSITION_RATIOS).T + TX40_ZERO
     torque = data["torque_motor"] @ TX40_TORQUE_RATIOS.T
@@ -61,7 +61,7 @@ def _tx40(robot: RobotModel, path: Path) -> Recording:
 
 
 def _kr300() -> RobotModel:
-    """The published table; its recordings come without one."""
+    """Return the model of the published table, as the recordings include none."""
     table = yaml.safe_load(KR300.read_text())
     links = []
     for link in table["links"]:
@@ -72,7 +72,7 @@ def _kr300() -> RobotModel:
 
 
 def _at_the_joints(robot: RobotModel, path: Path) -> Recording:
-    """Angles of the motors in degrees at the joints, and torque of the motors, which the gears multiply."""
+    """Return joint angles from motor angles in degrees, and motor torques times the gear ratios."""
     data, ratios = np.load(path), json.loads((path.parents[1] / "published_para.json").read_text())["u"]
     position, torque = np.radians(data["q_motor_deg"]), data["torque_abs_nm"] * np.array(ratios)
     return Recording(robot.joint_names, data["t"], position, np.full_like(position, np.nan), torque, source=path.name)

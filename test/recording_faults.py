@@ -1,4 +1,4 @@
-"""Faults put into sound recordings, each by the size from which it matters, and the kind of finding that names it."""
+"""Add faults to valid recordings, each large enough to matter, and name the kind of finding that reports it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,22 +16,22 @@ from dynid_ros.recording import Finding, Recording
 from dynid_ros.signals import LowPass, resample
 
 SEEN = 0.02
-"""Signs and order matter for joints whose torque varies by this part of the arm's largest."""
+"""Smallest variation of a joint's torque, relative to the arm's largest, for which signs and order matter."""
 ALIKE = 0.5
-"""Motions that differ by less, as a part of themselves, are alike."""
+"""Relative difference below which motions are alike."""
 Fault = Callable[[Case, np.random.Generator], Case | None]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A fault and its name.
+    """Fault and its finding.
 
     Attributes:
-        finding: kind of the finding that names it.
-        also: other findings that do, without an error.
-        put: returns the faulty case; None where the fault would not matter in this recording.
-        motions: in which it should show.
-        channel: it shows without a robot.
+        finding: kind of the finding that reports the fault.
+        also: other correct findings.
+        put: function that returns the faulty case, or None if the fault would not matter in this recording.
+        motions: motions that make the fault visible.
+        channel: whether the fault is visible without a robot model.
     """
 
     finding: str
@@ -58,14 +58,14 @@ def _one(case: Case, rng: np.random.Generator) -> int:
 
 
 def current(case, rng):
-    """Motor current in A (5 to 60 N m / A at the joint) or mA, or torque before a gear of 30 to 160."""
+    """Return motor current in A (5 to 60 N m / A at the joint) or mA, or torque before a gear of 30 to 160."""
     n = case.robot.n_joints
     gains = rng.choice([1.0, 1e-3]) * rng.uniform(5, 60, n) if rng.random() < 0.7 else rng.uniform(30, 160, n)
     return _changed(case, torque=case.recording.torque / gains)
 
 
 def compensated(case, rng):
-    """Gravity subtracted by a driver whose model is up to 10 % wrong."""
+    """Subtract gravity by a driver model with errors of up to 10 %."""
     return _changed(case, torque=case.recording.torque - case.gravity)
 
 
@@ -99,7 +99,7 @@ def torque_swap(case, rng):
 
 
 def position_swap(case, rng):
-    """Of joints that do not move equally: else it makes no difference."""
+    """Exchange positions of two joints that move differently."""
     order = _swap(case, rng)
     recording = case.recording
     moved = recording.position - recording.position.mean(axis=0)
@@ -109,14 +109,14 @@ def position_swap(case, rng):
 
 
 def _within(case: Case) -> Case | None:
-    """Only what the limits do not show already."""
+    """Return the case if its positions are within the limits, otherwise None."""
     limits, position = case.robot.limits, case.recording.position
     beyond = np.maximum(limits.lower - position.min(axis=0), position.max(axis=0) - limits.upper)
     return case if np.all(beyond < np.pi) else None
 
 
 def gravity_direction(case, rng):
-    """Wall (90 degrees), ceiling (180) or a tilt of 20 to 60 degrees, about any horizontal axis."""
+    """Change gravity to a wall (90 degrees), ceiling (180) or a tilt of 20 to 60 degrees about any horizontal axis."""
     gravity = case.robot.gravity
     axis = np.cross(gravity, rng.normal(size=3))
     angle = np.radians(rng.choice([90.0, 180.0, rng.uniform(20, 60)]))
@@ -124,7 +124,7 @@ def gravity_direction(case, rng):
 
 
 def lag(case, rng):
-    """Torque 20 to 100 ms late or early."""
+    """Shift the torque by 20 to 100 ms."""
     recording = case.recording
     shift = rng.choice([-1, 1]) * rng.uniform(0.02, 0.1)
     late = recording.time - shift
@@ -134,7 +134,7 @@ def lag(case, rng):
 
 
 def _clip(case: Case, rng: np.random.Generator, channel: str) -> Case | None:
-    """Cut off what 5 to 20 % of the samples exceed."""
+    """Clip the largest 5 to 20 % of the samples."""
     values = getattr(case.recording, channel).copy()
     j = _one(case, rng)
     if np.isnan(values[:, j]).any():
@@ -157,7 +157,7 @@ def _constant(case: Case, rng: np.random.Generator, channel: str) -> Case | None
 
 
 def gaps(case, rng):
-    """2 to 20 gaps of 2 to 40 samples, of 25 ms and more, such as no interpolation bridges."""
+    """Remove samples in 2 to 20 gaps of 2 to 40 samples and at least 25 ms, too long for interpolation."""
     recording = case.recording
     kept = np.ones(recording.n_samples, bool)
     step = np.median(np.diff(recording.time))
@@ -167,7 +167,7 @@ def gaps(case, rng):
 
 
 def repeated_rows(case, rng):
-    """5 to 50 % of the rows repeat the row before with a new stamp."""
+    """Repeat the previous row with a new stamp in 5 to 50 % of the rows."""
     recording = case.recording
     fresh = rng.random(recording.n_samples) > rng.uniform(0.05, 0.5)
     fresh[0] = True
@@ -178,12 +178,12 @@ def repeated_rows(case, rng):
 
 
 def small_motion(case, rng):
-    """An arm that moves each joint by half a degree to 3 degrees; of simulated arms only."""
+    """Move each joint by half a degree to 3 degrees; for simulated arms only."""
     return _moved(case, rng, rng.uniform(0.002, 0.02))
 
 
 def _moved(case: Case, rng: np.random.Generator, amplitude: float | np.ndarray) -> Case | None:
-    """Another recording of the same arm; None for a real one, or one that MuJoCo cannot have."""
+    """Return another recording of the same arm; None for a real one, or if MuJoCo fails."""
     try:
         return clean_case(rng, case.name, amplitude, gate_arm) if case.simulated else None
     except ModelError:
@@ -197,7 +197,7 @@ def resting_joint(case, rng):
 
 
 def short_motion(case, rng):
-    """0.5 to 2.5 s of it."""
+    """Return 0.5 to 2.5 s of the recording."""
     recording = case.recording
     start = rng.uniform(0.2, 0.8) * recording.duration
     inside = (recording.time >= start) & (recording.time < start + rng.uniform(0.5, 2.5))
@@ -217,14 +217,14 @@ def _uniform(recording: Recording) -> tuple[Recording, float]:
 
 
 def filtered_torque(case, rng):
-    """Torques low-passed at 0.3 to 0.7 of the highest frequency of the motion."""
+    """Low-pass torques at 0.3 to 0.7 of the highest frequency of the motion."""
     recording, rate = _uniform(case.recording)
     low_pass = LowPass(rng.uniform(0.3, 0.7) * case.bandwidth, rate, order=int(rng.integers(1, 5)))
     return replace(case, recording=replace(recording, torque=low_pass.filter(recording.torque)))
 
 
 def filtered_all(case, rng):
-    """Everything low-passed at 0.5 to 1 of the highest frequency of the motion, steeply."""
+    """Low-pass all signals steeply at 0.5 to 1 of the highest frequency of the motion."""
     recording, rate = _uniform(case.recording)
     low_pass = LowPass(rng.uniform(0.5, 1.0) * case.bandwidth, rate)
     position, torque = low_pass.filter(recording.position), low_pass.filter(recording.torque)
@@ -238,7 +238,7 @@ def _velocity(recording: Recording) -> np.ndarray:
 
 
 def _drift(case: Case, rng: np.random.Generator, shape: np.ndarray) -> Case | None:
-    """A change in all joints, linear or fast at first; if friction is a fifth of the torque in one joint."""
+    """Add a change to all joints, linear or fast at first, if friction is a fifth of the torque in one joint."""
     recording = case.recording
     heavy = _heavy(case)
     if np.max(case.friction[heavy] / recording.torque[:, heavy].std(axis=0)) < 0.2:
@@ -249,13 +249,13 @@ def _drift(case: Case, rng: np.random.Generator, shape: np.ndarray) -> Case | No
 
 
 def friction_drift(case, rng):
-    """Friction that falls by 20 to 50 %."""
+    """Reduce friction by 20 to 50 % over time."""
     direction = np.tanh(_velocity(case.recording) / 0.01)
     return _drift(case, rng, rng.uniform(0.2, 0.5, case.robot.n_joints) * direction)
 
 
 def offset_drift(case, rng):
-    """Offsets that change by 20 to 50 % of the friction."""
+    """Change offsets by 20 to 50 % of the friction."""
     n = case.robot.n_joints
     return _drift(case, rng, rng.uniform(0.2, 0.5, n) * rng.choice([-1, 1], n))
 
@@ -266,14 +266,14 @@ def degrees(case, rng):
 
 
 def wild_torque(case, rng):
-    """A million in a few samples."""
+    """Set a few samples to a million."""
     torque = case.recording.torque.copy()
     torque[rng.integers(len(torque), size=rng.integers(1, 5)), rng.integers(case.robot.n_joints)] = 1e6
     return _changed(case, torque=torque)
 
 
 def encoder_glitch(case, rng):
-    """A full turn, or a radian and more for a sample."""
+    """Add a full turn or at least one radian to a sample."""
     position = case.recording.position.copy()
     j = rng.integers(case.robot.n_joints)
     if rng.random() < 0.5:
@@ -284,11 +284,11 @@ def encoder_glitch(case, rng):
 
 
 UNLIKE = (("demo", "kinova"), ("panda", "xarm7", "z1"), ("romeo", "icub"))
-"""Arms with as many joints of other proportions or orientations."""
+"""Arms with equal numbers of joints but other proportions or orientations."""
 
 
 def other_robot(case, rng):
-    """The model of an arm whose joints are arranged otherwise."""
+    """Replace the model by that of an arm with another arrangement of joints."""
     others = [name for group in UNLIKE if case.name in group for name in group if name != case.name]
     if not others:
         return None

@@ -1,4 +1,4 @@
-"""Faults of sensors, gears and the model's geometry, put into sound recordings by the size from which they matter."""
+"""Add faults of sensors, gears and the model's geometry to valid recordings, each large enough to matter."""
 
 from dataclasses import replace
 
@@ -9,11 +9,11 @@ from scipy.spatial.transform import Rotation
 from dynid_ros.model import RobotModel
 
 MATTERS = 0.05
-"""A wrong geometry matters if the best parameters leave this part of a joint's torque."""
+"""Smallest residual of a joint's torque, relative to its torque, for which a wrong geometry matters."""
 VISIBLE, ROWS = 1.33, 300
-"""… and so many times what the right geometry leaves, at so many samples."""
+"""Smallest ratio to the residual of the correct geometry, and number of samples."""
 SEEN = 0.02
-"""Joints whose torque varies by this part of the arm's largest are looked at."""
+"""Smallest variation of a joint's torque, relative to the arm's largest, for a fault."""
 
 
 def _heavy(case: Case) -> np.ndarray:
@@ -22,7 +22,7 @@ def _heavy(case: Case) -> np.ndarray:
 
 
 def encoder_step(case: Case, rng: np.random.Generator) -> Case:
-    """One to three steps of 3 to 50 mrad (mm) of a joint, which stay."""
+    """Add one to three permanent steps of 3 to 50 mrad (mm) to a joint's position."""
     position = case.recording.position.copy()
     j = rng.integers(case.robot.n_joints)
     for row in rng.integers(20, len(position) - 20, rng.integers(1, 4)):
@@ -31,7 +31,7 @@ def encoder_step(case: Case, rng: np.random.Generator) -> Case:
 
 
 def frozen_torque(case: Case, rng: np.random.Generator) -> Case | None:
-    """One to five stretches of 0.2 to 2 s in which a torque stands still, though it would change by a tenth."""
+    """Hold a torque constant in one to five intervals of 0.2 to 2 s in which it would change by a tenth."""
     recording = case.recording
     torque = recording.torque.copy()
     j = rng.choice(_heavy(case))
@@ -48,7 +48,7 @@ def frozen_torque(case: Case, rng: np.random.Generator) -> Case | None:
 
 
 def torque_drops(case: Case, rng: np.random.Generator) -> Case:
-    """5 to 35 % of the samples of a torque exactly zero, in stretches of 1 to 50 samples."""
+    """Set 5 to 35 % of the samples of a torque to zero, in intervals of 1 to 50 samples."""
     torque = case.recording.torque.copy()
     j = rng.choice(_heavy(case))
     longest, share = int(rng.integers(1, 51)), rng.uniform(0.05, 0.35)
@@ -59,7 +59,7 @@ def torque_drops(case: Case, rng: np.random.Generator) -> Case:
 
 
 def position_ratio(case: Case, rng: np.random.Generator) -> Case | None:
-    """A joint's angle times two, half of it, or before a gear of 30 to 160."""
+    """Multiply a joint's angle by two, a half, or a gear ratio of 30 to 160."""
     j = rng.choice(_heavy(case))
     ratio = rng.choice([0.5, 2.0, rng.uniform(30, 160)])
     position, velocity = case.recording.position.copy(), case.recording.velocity.copy()
@@ -70,7 +70,7 @@ def position_ratio(case: Case, rng: np.random.Generator) -> Case | None:
 
 
 def encoder_zero(case: Case, rng: np.random.Generator) -> Case | None:
-    """A joint's zero 5 to 20 degrees off, where the parameters cannot absorb it."""
+    """Shift a joint's zero by 5 to 20 degrees if the parameters cannot absorb it."""
     revolute = np.flatnonzero(~case.robot.chain.prismatic)
     position = case.recording.position.copy()
     position[:, rng.choice(revolute)] += rng.choice([-1, 1]) * np.radians(rng.uniform(5.0, 20.0))
@@ -79,7 +79,7 @@ def encoder_zero(case: Case, rng: np.random.Generator) -> Case | None:
 
 
 def unit_of_one_torque(case: Case, rng: np.random.Generator) -> Case:
-    """A joint's torque in raw counts, 100 to 2000 for 1 N m, or in percent of a rated torque of 5 to 50 N m."""
+    """Return a joint's torque in raw counts (100 to 2000 per N m) or in percent of a rated 5 to 50 N m."""
     factor = rng.uniform(100.0, 2000.0) if rng.random() < 0.5 else 100.0 / rng.uniform(5.0, 50.0)
     torque = case.recording.torque.copy()
     torque[:, rng.choice(_heavy(case))] *= factor
@@ -87,7 +87,7 @@ def unit_of_one_torque(case: Case, rng: np.random.Generator) -> Case:
 
 
 def percent_of_rated_torque(case: Case, rng: np.random.Generator) -> Case | None:
-    """All torques in percent of the effort limits, where those differ."""
+    """Return torques in percent of the effort limits if these differ."""
     limits = case.robot.limits.effort
     if not np.all(np.isfinite(limits) & (limits > 0)) or np.ptp(limits) == 0:
         return None
@@ -95,14 +95,14 @@ def percent_of_rated_torque(case: Case, rng: np.random.Generator) -> Case | None
 
 
 def lag_of_20_ms(case: Case, rng: np.random.Generator) -> Case:
-    """All torques 20 ms late."""
+    """Delay all torques by 20 ms."""
     recording = case.recording
     torque = np.column_stack([np.interp(recording.time - 0.02, recording.time, c) for c in recording.torque.T])
     return replace(case, recording=replace(recording, torque=torque).slice(recording.time > 0.02))
 
 
 def link_origin(case: Case, rng: np.random.Generator) -> Case | None:
-    """The origin of a joint after the first 10 cm off in the URDF, where the parameters cannot absorb it."""
+    """Shift the origin of a joint after the first by 10 cm if the parameters cannot absorb it."""
     chain = case.robot.chain
     shift = rng.normal(size=3)
     placements = chain.placements.copy()
@@ -114,7 +114,7 @@ def link_origin(case: Case, rng: np.random.Generator) -> Case | None:
 
 
 def tilted_base(case: Case, rng: np.random.Generator) -> Case | None:
-    """A base that is tilted by 5 degrees, about any horizontal axis."""
+    """Tilt the base by 5 degrees about any horizontal axis."""
     gravity = case.robot.gravity
     axis = np.cross(gravity, rng.normal(size=3))
     faulty = turned(case, Rotation.from_rotvec(np.radians(5.0) * axis / np.linalg.norm(axis)).apply(gravity))
@@ -122,9 +122,9 @@ def tilted_base(case: Case, rng: np.random.Generator) -> Case | None:
 
 
 def _matters(case: Case, faulty: Case) -> bool:
-    """Whether the wrong geometry leaves of a joint's torque what parameters and friction cannot explain.
+    """Return whether parameters and friction cannot explain a joint's torque with the wrong geometry.
 
-    By plain least squares: MATTERS of the torque, and a third more than the right geometry leaves.
+    The residual of least squares is compared with MATTERS of the torque and VISIBLE times that of the correct geometry.
     """
     heavy = _heavy(case)
     right, wrong = _left(case)[heavy], _left(faulty)[heavy]
@@ -134,7 +134,7 @@ def _matters(case: Case, faulty: Case) -> bool:
 
 
 def _left(case: Case) -> np.ndarray:
-    """(n,) rms that the linear model leaves, each joint weighted by its torque, N m."""
+    """Return the RMS residual (n,) of the linear model in N m, with each joint weighted by its torque."""
     recording, n = case.recording, case.robot.n_joints
     time, position = recording.time, recording.position
     rows = np.linspace(20, len(time) - 21, ROWS).astype(int)

@@ -1,4 +1,4 @@
-"""Arms of hobby servos in MuJoCo, which knows nothing of us: position actuators, delay, encoders, jitter."""
+"""Simulate arms of hobby servos in MuJoCo: position actuators, delay, encoders, jitter."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dynid_ros.recording import CommandSeries, Recording
 from dynid_ros.simulation.mujoco_model import strip
 
 TIMESTEP = 2.5e-4
-"""s; MuJoCo's own integration is of first order, and errs by half a step of velocity."""
+"""Time step in s; MuJoCo's first-order integration has an error of half a step of velocity."""
 COUNT = 2 * np.pi / 4096
-"""rad: 12 bits a turn."""
+"""Encoder step in rad, 12 bits per turn."""
 SPEED_NOISE = 5e-3
-"""rad/s, of velocities that a drive in MIT mode reports."""
+"""Noise in rad/s of velocities that a drive in MIT mode reports."""
 WRONG = 0.3
-"""By how much the URDF's inertias are off, at most."""
+"""Largest relative error of the URDF's inertias."""
 
 
 @dataclass(frozen=True)
 class Servos:
-    """Servos of an arm: (n,) or one number for all; SI units at the joint."""
+    """Servos of an arm, (n,) or one number for all, in SI units at the joint."""
 
     stiffness: object
     damping: object
@@ -42,7 +42,7 @@ class Servos:
 
 @dataclass(frozen=True)
 class ServoArm:
-    """An arm: its model with wrong inertias, and what is true."""
+    """Arm with true parameters and a model with wrong inertias."""
 
     robot: RobotModel
     urdf: str
@@ -55,11 +55,11 @@ class ServoArm:
 
 
 SO101 = Servos(17.8, 0.0, 0.028, 0.052, 0.60, 0.03)
-"""An STS3215 as the makers of SO-101 simulate it."""
+"""STS3215 with parameters of the manufacturer's SO-101 simulation."""
 
 
 def so101(seed: int = 0, **changes: object) -> ServoArm:
-    """SO-101 from example-robot-data up to its gripper; servos 20 % about what its makers simulate, each joint anew."""
+    """Return SO-101 of example-robot-data up to its gripper, with servo parameters varied by 20 % per joint."""
     robot = RobotModel.from_urdf(example_urdf("so_arm_description/urdf/so101.urdf"), tip="gripper_link", held={})
     return drawn(robot, SO101, seed, **changes)
 
@@ -84,7 +84,7 @@ DYNAMIXEL = Servos(
 
 
 def viper(seed: int = 0, **changes: object) -> ServoArm:
-    """Six Dynamixels in the proportions of a ViperX 300, written by hand."""
+    """Return six Dynamixels in the proportions of a ViperX 300."""
     links, before = "", "base"
     for name, xyz, axis, mass, center, reach in _VIPER:
         long, thin = mass * reach**2 / 12, mass * 0.04**2 / 6
@@ -106,18 +106,18 @@ ONE = """<robot name="one"><link name="base"/><link name="arm"><inertial><mass v
 
 
 def one(seed: int = 0, **changes: object) -> ServoArm:
-    """A lever on one servo of an SO-101."""
+    """Return a lever on one servo of an SO-101."""
     return drawn(RobotModel.from_urdf(ONE), SO101, seed, **changes)
 
 
 def slide(seed: int = 0, **changes: object) -> ServoArm:
-    """A vertical slide."""
+    """Return a vertical slide."""
     urdf = ONE.replace('type="revolute"', 'type="prismatic"').replace('axis xyz="0 1 0"', 'axis xyz="0 0 1"')
     return drawn(RobotModel.from_urdf(urdf), Servos(400.0, 0.0, 0.03, 1.0, 12.0, 0.03), seed, **changes)
 
 
 def drawn(robot: RobotModel, servos: Servos, seed: int, **changes: object) -> ServoArm:
-    """An arm whose servos are up to 20 % and whose links are up to 30 % others than is written."""
+    """Return an arm with random deviations of servos by up to 20 % and links by up to 30 %."""
     rng = np.random.default_rng(seed)
     prior, _ = possible_prior(robot.parameters, robot.link_names)
     coordinates = log_cholesky(prior.reshape(-1, 10))
@@ -133,7 +133,7 @@ def drawn(robot: RobotModel, servos: Servos, seed: int, **changes: object) -> Se
 
 
 def motion(arm: ServoArm, duration: float, rate: float, start: np.ndarray | None = None) -> CommandSeries:
-    """Commands (K, n): sums of sines from slow to what servos of a few hertz follow, beginning at rest."""
+    """Return commands (K, n): sums of sines up to the bandwidth of servos of a few hertz, starting at rest."""
     rng, n = arm.rng, arm.robot.n_joints
     limits = arm.robot.limits
     time = np.arange(0.0, duration, 1 / rate)
@@ -163,7 +163,7 @@ def record(
     mass: float = 0.0,
     center: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> Recording:
-    """What encoders show of commands that are followed; stamps of both are right, and uneven by `jitter`, s."""
+    """Simulate a recording by encoders of a motion by commands; stamps have jitter in s."""
     mujoco = pytest.importorskip("mujoco")
     model = compiled(arm, mass=mass, center=center)
     data = mujoco.MjData(model)
@@ -171,7 +171,7 @@ def record(
     joints = np.array([model.joint(name).qposadr[0] for name in names])
     order = np.array([model.actuator(name).id for name in names])
     aimed = command.position
-    if command.effort is not None:  # a position actuator makes the torque of a drive in MIT mode
+    if command.effort is not None:  # a position actuator applies the torque of a drive in MIT mode
         aimed = aimed + (arm.per_joint("damping") * command.velocity + command.effort) / arm.per_joint("stiffness")
     told = command.time + jitter * arm.rng.uniform(-0.5, 0.5, len(command.time)) * (command.time > 0)
     duration = float(command.time[-1])
@@ -194,7 +194,7 @@ def record(
         mujoco.mj_step(model, data)
     place[steps], speed[steps] = data.qpos[joints], data.qvel[joints]
     sampled = sampled[sampled < TIMESTEP * steps]
-    # A step changes velocities first and positions by them: velocities belong to the middle of the step before.
+    # MuJoCo's velocities belong to the middle of the previous step.
     times = TIMESTEP * np.arange(steps + 1)
     read = np.column_stack([np.interp(sampled, times, column) for column in place.T])
     velocity = np.column_stack([np.interp(sampled, times - TIMESTEP / 2, column) for column in speed.T])
@@ -208,7 +208,7 @@ def record(
 
 
 def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> object:
-    """MuJoCo's model of an arm with a mass in its hand."""
+    """Return MuJoCo's model of an arm with a mass in its hand."""
     mujoco = pytest.importorskip("mujoco")
     parameters = arm.parameters.copy()
     if mass:
@@ -224,13 +224,13 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
     own = {name: arm.per_joint(name) for name in ("stiffness", "damping", "armature", "friction", "viscous")}
     for j, name in enumerate(arm.robot.joint_names):
         joint = spec.joint(name)
-        joint.limited = joint.actfrclimited = False  # of the URDF
+        joint.limited = joint.actfrclimited = False  # limits of the URDF
         joint.armature, joint.frictionloss = own["armature"][j], own["friction"][j]
         if np.ndim(joint.damping):
             joint.damping[0] = own["viscous"][j]
         else:
             joint.damping = own["viscous"][j]
-        joint.solref_friction = [2 * TIMESTEP, 1.0]  # dry friction, not one that creeps
+        joint.solref_friction = [2 * TIMESTEP, 1.0]  # dry friction without creep
         joint.solimp_friction = [0.999, 0.999, 0.001, 0.5, 2.0]
         servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         servo.set_to_position(kp=own["stiffness"][j], kv=own["damping"][j])
@@ -240,14 +240,14 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
 
 
 def compared_poses(result: ServoResult) -> np.ndarray:
-    """Return the poses (N, n) over which a result averages inertia; recordings begin with others, at rest."""
+    """Return the poses (N, n) over which a result averages inertia, without the initial rest."""
     return np.concatenate([run.motion.position for run in result.loops.runs if not run.loaded])
 
 
 def truth(arm: ServoArm, poses: np.ndarray) -> dict[str, np.ndarray]:
     """Return the true values (n,) by label, in N m; inertia is the mean over poses (N, n).
 
-    MuJoCo takes damping at the end of each of its steps, which acts as inertia: half a step of it.
+    MuJoCo's implicit damping acts like additional inertia of half a step times the damping.
     """
     robot, q = arm.robot, poses
     viscous = arm.per_joint("viscous") + arm.per_joint("damping")

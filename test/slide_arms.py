@@ -1,4 +1,4 @@
-"""Arms with rotors whose inertia no torque tells from that of links: a SCARA arm, and a gantry."""
+"""Provide arms whose rotor inertias are not distinguishable from those of links: SCARA, cylindrical, gantry."""
 
 from urdf_parts import joint, link, robot
 
@@ -18,7 +18,7 @@ def _arm(*joints: tuple[str, str, str]) -> RobotModel:
 
 
 def scara() -> RobotModel:
-    """Two upright axes, a vertical slide, an upright axis."""
+    """Return two vertical axes, a vertical slide, and a vertical axis."""
     return _arm(
         ("revolute", "0 0 1", "0 0 0.3"),
         ("revolute", "0 0 1", "0.35 0 0"),
@@ -28,10 +28,10 @@ def scara() -> RobotModel:
 
 
 def cylindrical() -> RobotModel:
-    """An upright axis, a vertical slide, a horizontal slide."""
+    """Return a vertical axis, a vertical slide, and a horizontal slide."""
     return _arm(("revolute", "0 0 1", "0 0 0.3"), ("prismatic", "0 0 1", "0 0 0.2"), ("prismatic", "1 0 0", "0.2 0 0"))
 
 
 def gantry() -> RobotModel:
-    """Three slides."""
+    """Return three slides."""
     return _arm(("prismatic", "1 0 0", "0 0 1"), ("prismatic", "0 1 0", "0 0 0"), ("prismatic", "0 0 1", "0 0 0"))

@@ -1,4 +1,4 @@
-"""Single joints of table I behind springs of other laws or stiffnesses, seen by encoders: motion by scipy alone."""
+"""Simulate single joints of table I with other spring laws or stiffnesses, link encoders, and motion by scipy."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from dynid_ros.recording import Recording
 
 
 class SpringExperiment(NamedTuple):
-    """What is recorded, and the joint that is true but for its spring."""
+    """Recording with the robot and the true joint without its spring."""
 
     robot: RobotModel
     truth: pa10.FlexibleJoint
@@ -33,16 +33,16 @@ def spring_experiment(
     harmonics: int | None = None,
     noise: float = 1.0,
 ) -> SpringExperiment:
-    """Settled motion with the noise of `flexible_experiments`.
+    """Simulate a periodic motion with the noise of `flexible_experiments`.
 
     Args:
-        joint: 1 to 6, of table I.
-        spring: torque by deflection, N m and rad; None: linear.
-        stiffer: than table I's, if linear.
-        seconds: of the record.
-        base_frequency: of the motors' motion, Hz.
-        harmonics: of it; None: the joint's typical ones.
-        noise: times the usual.
+        joint: joint 1 to 6 of table I.
+        spring: torque in N m by deflection in rad; None: linear.
+        stiffer: factor of a linear stiffness.
+        seconds: duration.
+        base_frequency: base frequency of the motors' motion in Hz.
+        harmonics: number of harmonics; None: typical of the joint.
+        noise: factor of the noise.
     """
     row = pa10.table_one(joint)
     row = replace(row, stiffness=stiffer * row.stiffness)

@@ -1,4 +1,4 @@
-"""Random arms with elastic joints that hold a load in dwells: Pinocchio's wrenches on a wrist sensor."""
+"""Simulate random arms with elastic joints that hold a load in dwells, with Pinocchio's wrenches on a wrist sensor."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,13 +23,13 @@ JOINT = """<joint name="j{k}" type="revolute"><parent link="l{parent}"/><child l
 
 @dataclass(frozen=True)
 class HeldLoad:
-    """An arm with a load at rest in several poses.
+    """Arm with a load at rest in several poses.
 
     Attributes:
         robot: the arm.
         load: (10,) true parameters about the tip.
-        position: (M, n) of the motors.
-        wrench: (M, 6) of the load on the sensor, in its axes.
+        position: (M, n) motor positions.
+        wrench: (M, 6) wrench of the load on the sensor, in its axes.
     """
 
     robot: RobotModel
@@ -38,7 +38,7 @@ class HeldLoad:
     wrench: np.ndarray
 
     def readings(self, rng: np.random.Generator, gain_error: float = 0.005) -> np.ndarray:
-        """Return mean readings (M, 6) of a sensor whose gains err and whose bias is not zero, without noise."""
+        """Return mean readings (M, 6) of a sensor with gain errors and bias, without noise."""
         return self.wrench * (1 + gain_error * rng.standard_normal(6)) + BIAS * rng.uniform(-1, 1, 6)
 
     def record(self, readings: np.ndarray, rng: np.random.Generator) -> Recording:
@@ -80,9 +80,9 @@ def held_load(seed: int, poses: int = 30, deflection: float = 0.0) -> HeldLoad:
     """Return a random load on a random arm.
 
     Args:
-        seed: of all that is drawn.
-        poses: number of them.
-        deflection: standard deviation over the joints of the largest deflection by gravity, rad.
+        seed: seed of the random numbers.
+        poses: number of poses.
+        deflection: standard deviation over the joints of the largest deflection by gravity in rad.
     """
     rng = np.random.default_rng([41, seed])
     robot = random_arm(rng)
@@ -110,7 +110,7 @@ def held_load(seed: int, poses: int = 30, deflection: float = 0.0) -> HeldLoad:
 
 
 def faulty(held: HeldLoad, fault: str, rng: np.random.Generator) -> tuple[HeldLoad, np.ndarray]:
-    """Return the experiment and readings (M, 6) of a sensor with a fault; its words are those of FAULTS."""
+    """Return the experiment and readings (M, 6) of a sensor with a fault of FAULTS."""
     size, middle = len(held.position), int(rng.integers(len(held.position) // 4, 3 * len(held.position) // 4))
     axis = int(rng.integers(3))
     wrench = held.wrench.copy()
@@ -144,6 +144,6 @@ FAULTS = {
     "zeroed": "bias changed",
     "drift": "bias drifts",
 }
-"""What messages say of each fault."""
+"""Pattern of the message for each fault."""
 
 __all__ = ["FAULTS", "HeldLoad", "Rotation", "faulty", "held_load", "random_arm"]

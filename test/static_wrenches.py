@@ -1,4 +1,4 @@
-"""What a force/torque sensor reads at rest in random poses, from MuJoCo."""
+"""Simulate readings of a force/torque sensor at rest in random poses with MuJoCo."""
 
 from dataclasses import dataclass
 
@@ -22,23 +22,23 @@ SENSOR = """<mujoco><option gravity="0 0 -9.80665"/><worldbody><body><freejoint/
 
 @dataclass(frozen=True)
 class Readings:
-    """Of M poses: sensor's axes in the base (M, 3, 3) as columns, wrench of the load on the sensor (M, 6) in them."""
+    """Orientations (M, 3, 3) of the sensor in the base, and wrenches (M, 6) of the load in sensor axes."""
 
     rotations: np.ndarray
     load: np.ndarray
 
     def read(self, rng: np.random.Generator, noise: float = 1.0) -> np.ndarray:
-        """(M, 6) with bias and noise."""
+        """Return readings (M, 6) with bias and noise."""
         return self.load + BIAS + noise * NOISE * rng.standard_normal(self.load.shape)
 
     def in_base(self, wrench: np.ndarray) -> np.ndarray:
-        """The same in the axes of the base."""
+        """Return wrenches (M, 6) in axes of the base."""
         force, torque = (np.einsum("nij,nj->ni", self.rotations, part) for part in np.split(wrench, 2, axis=1))
         return np.hstack([force, torque])
 
 
 def readings(poses: int, seed: int = 0) -> Readings:
-    """Of random orientations, held still."""
+    """Return exact readings in random orientations at rest."""
     center = " ".join(map(repr, CENTER.tolist()))
     model = mujoco.MjModel.from_xml_string(SENSOR.format(center=center, mass=MASS))
     data = mujoco.MjData(model)
@@ -48,7 +48,7 @@ def readings(poses: int, seed: int = 0) -> Readings:
         data.qpos[3:] = quaternion
         data.qacc[:] = 0.0
         mujoco.mj_inverse(model, data)
-        # MuJoCo reads what the arm does to the load.
+        # MuJoCo's sensors measure the wrench of the arm on the load.
         load.append(-data.sensordata)
     return Readings(rotations.as_matrix(), np.array(load))
 
@@ -63,7 +63,7 @@ WRIST = RobotModel.from_urdf(
     )
     + "</robot>"
 )
-"""Three joints without mass, which turn a sensor into any orientation."""
+"""Three massless joints that give a sensor any orientation."""
 RATE_HZ = 50.0
 MOVE_S = 0.5
 DWELL_S = 1.2
@@ -90,6 +90,6 @@ def recording(rotations: np.ndarray, wrench: np.ndarray, frame: str = WRIST.tip)
 
 
 def calibrate(rotations: np.ndarray, wrench: np.ndarray, frame: str = WRIST.tip, **settings: object) -> LoadResult:
-    """Return the load and the sensor's bias by poses at rest; settings as of `WrenchSource`."""
+    """Identify the load and the sensor's bias from poses at rest, with settings of `WrenchSource`."""
     sensor = WrenchSource(**{"joint_deflection": 0.0, **settings})
     return LoadIdentification(WRIST, sensor=sensor, motion="static").fit(recording(rotations, wrench, frame))

@@ -1,4 +1,4 @@
-"""Recordings at rest of arms whose joints stick: gravity by Pinocchio, friction that no model here has."""
+"""Simulate recordings at rest of arms with stiction: gravity by Pinocchio, friction beyond the model of the package."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 
 RATE = 50.0
-"""Samples per second."""
+"""Sampling rate in Hz."""
 MOVE, DWELL = 0.4, 0.5
-"""Duration of each, s."""
+"""Durations of a move and of a dwell in s."""
 STEPS = 12
-"""Angles of each joint."""
+"""Number of angles of each joint."""
 COARSE = 6
-"""Positions of a move in which only its rest counts."""
+"""Number of positions of a move if only its rest is used."""
 DETOUR = 0.05
-"""Way from which a side is come to, rad."""
+"""Distance of an approach in rad."""
 REACH = 2.8
-"""Furthest from zero that a joint is turned, rad."""
+"""Largest absolute joint angle in rad."""
 
 
 @dataclass(frozen=True)
 class Friction:
-    """Of n joints, in parts of each joint's largest gravity torque where no unit is given.
+    """Friction of n joints; values without a unit are relative to each joint's largest gravity torque.
 
     Attributes:
-        coulomb: (n,) N m.
-        ripple: of Coulomb friction over the angle, alike in both directions.
-        own_ripple: of each direction alone.
+        coulomb: (n,) Coulomb friction in N m.
+        ripple: ripple of Coulomb friction over the angle, equal in both directions.
+        own_ripple: ripple that differs between the directions.
         asymmetry: difference of the directions.
         load: growth with the gravity torque.
-        scatter: of the level from motion to motion.
-        share: (n,) part of a change of its load that a held joint's stiction takes, until it slips.
+        scatter: variation of the level between motions.
+        share: (n,) fraction of a load change that a held joint's stiction takes until it slips.
     """
 
     coulomb: np.ndarray
@@ -51,7 +51,7 @@ class Friction:
 
 @dataclass(frozen=True)
 class StickingArm:
-    """An arm as a URDF describes it, in Pinocchio."""
+    """Arm of a URDF in Pinocchio."""
 
     robot: RobotModel
 
@@ -61,7 +61,7 @@ class StickingArm:
 
     @cached_property
     def truth(self) -> np.ndarray:
-        """(k,) moments, NaN for those that no torque shows."""
+        """Return the true moments (k,), NaN for unidentifiable ones."""
         gravity = GravityModel(self.robot)
         moments = gravity.project(self.robot.parameters)
         for i in np.flatnonzero(gravity.unobservable_axes()):
@@ -70,19 +70,19 @@ class StickingArm:
 
     @cached_property
     def largest(self) -> np.ndarray:
-        """(n,) gravity torque in any pose; of a joint without any, a third of the arm's largest."""
+        """Return the largest gravity torque (n,), or a third of the arm's largest for a joint without gravity."""
         poses = np.random.default_rng(0).uniform(*self.reach, (300, self.robot.n_joints))
         found = np.abs([self.pinocchio.gravity_torque(pose) for pose in poses]).max(axis=0)
         return np.where(found > 1e-3 * found.max(), found, found.max() / 3)
 
     @cached_property
     def reach(self) -> np.ndarray:
-        """(2, n) range of each joint."""
+        """Return the range (2, n) of each joint."""
         limits = self.robot.limits
         return np.array([np.maximum(limits.lower, -REACH), np.minimum(limits.upper, REACH)])
 
     def friction(self, rng: np.random.Generator, level: float | None = None, *, lacking: bool = True) -> Friction:
-        """Coulomb friction of a share `level` of the largest torque, else 1 to 5 %, and what a model lacks of it."""
+        """Draw Coulomb friction of `level` (default 1 to 5 %) of the largest torque, and unmodeled friction."""
         n = self.robot.n_joints
         coulomb = self.largest * (rng.uniform(0.01, 0.05, n) if level is None else level)
         share = rng.uniform(0.1, 0.9, n)
@@ -99,22 +99,22 @@ class StickingArm:
         )
 
     def holds(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """(count, n) poses, away from the ends."""
+        """Return poses (count, n) away from the limits."""
         low, high = self.reach
         return rng.uniform(low + 0.1 * (high - low), high - 0.1 * (high - low), (count, self.robot.n_joints))
 
     def one_by_one(self, holds: np.ndarray) -> "Way":
-        """Each joint in turn goes through its range and back while all others are held, at each of the holds (P, n)."""
+        """Move each joint alone through its range and back at each of the hold poses (P, n)."""
         way = Way.empty(self.robot.n_joints)
         for hold in holds:
             for joint, angle, side in self._turns():
                 pose = np.where(np.arange(len(hold)) == joint, angle, hold)
-                # Its first angles up and down are come to from the same side as the others.
+                # approach the first angles from the same side as the others
                 way.add(pose - side * DETOUR * (np.arange(len(hold)) == joint), pose)
         return way
 
     def approached(self, holds: np.ndarray) -> "Way":
-        """The same, but all joints come to each rest from below on the way up, from above on the way down."""
+        """Move as in `one_by_one`, but approach rests with all joints, from below on the way up and vice versa."""
         way = Way.empty(self.robot.n_joints)
         for hold in holds:
             for joint, angle, side in self._turns():
@@ -123,7 +123,7 @@ class StickingArm:
         return way
 
     def both_sides(self, poses: np.ndarray) -> "Way":
-        """All joints come to each of the poses (P, n) from below, then from above."""
+        """Approach each of the poses (P, n) with all joints from below, then from above."""
         way = Way.empty(self.robot.n_joints)
         for pose in poses:
             for side in (1, -1):
@@ -131,7 +131,7 @@ class StickingArm:
         return way
 
     def straight(self, poses: np.ndarray) -> "Way":
-        """From pose to pose (P, n): from which side each joint comes is chance."""
+        """Move from pose to pose (P, n), with random sides of approach."""
         way = Way.empty(self.robot.n_joints)
         for pose in poses:
             way.add(pose)
@@ -144,7 +144,7 @@ class StickingArm:
             yield from ((joint, angle, -1) for angle in angles[::-1])
 
     def record(self, way: "Way", friction: Friction, rng: np.random.Generator, noise: float = 0.003) -> Recording:
-        """What drives and sensors say: white noise in parts of the largest torque, offsets of up to 2 % of it."""
+        """Simulate a recording with white noise relative to the largest torque and offsets of up to 2 % of it."""
         commanded, _ = way.path(int(MOVE * RATE), int(DWELL * RATE))
         position, torque = self._sensed(commanded, friction, rng, noise)
         unknown = np.full_like(position, np.nan)
@@ -152,7 +152,7 @@ class StickingArm:
         return Recording(self.robot.joint_names, time, position, unknown, torque, source="simulated")
 
     def samples(self, way: "Way", friction: Friction, rng: np.random.Generator, noise: float = 0.001) -> Samples:
-        """The rests of such a recording as samples, without computing all of it; `noise` is that of their means."""
+        """Return static samples of such a recording efficiently; `noise` is that of their means."""
         commanded, rests = way.path(COARSE, 1)
         position, torque = self._sensed(commanded, friction, rng, noise)
         direction = np.zeros((len(rests), position.shape[1]))
@@ -169,10 +169,10 @@ class StickingArm:
         return position + 1e-5 * rng.standard_normal(position.shape), torque
 
     def _stick(self, commanded: np.ndarray, friction: Friction, rng: np.random.Generator) -> tuple:
-        """Position and motor torque (N, n) of stiff servos whose joints stick like springs until they slip.
+        """Return position and motor torque (N, n) of stiff servos with joints that stick like springs.
 
-        A servo of stiffness K commands K (q_c - q), which is gravity G and friction z. While z sticks it grows by s dq,
-        so dz = share (K dq_c - dG) with share = s / (s + K); it slips at the bound that holds for the direction.
+        A servo of stiffness K applies K (q_c - q) = G + z with gravity G and friction z. While z sticks it grows by
+        s dq, so dz = share (K dq_c - dG) with share = s / (s + K); it slips at the bound for the direction.
         """
         n = commanded.shape[1]
         stiffness = friction.coulomb / 5e-4
@@ -209,23 +209,23 @@ class StickingArm:
 
 @dataclass
 class Way:
-    """Waypoints (n,) of a motion; at some of them it rests."""
+    """Waypoints (n,) of a motion with rests at some of them."""
 
     points: list[np.ndarray]
     rests: list[bool]
 
     @classmethod
     def empty(cls, n_joints: int) -> "Way":
-        """Nothing yet; it begins at zero."""
+        """Return a motion without waypoints, starting at zero."""
         return cls([np.zeros(n_joints)], [True])
 
     def add(self, *points: np.ndarray) -> None:
-        """Go through the points to a rest at the last."""
+        """Append points with a rest at the last one."""
         self.points += points
         self.rests += [False] * (len(points) - 1) + [True]
 
     def path(self, move: int, dwell: int) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (N, n), `move` of them from each to the next by minimum jerk, and which (M,) are ends of dwells."""
+        """Return positions (N, n), `move` per minimum-jerk segment, and a mask (M,) of ends of dwells."""
         s = np.arange(1, move + 1) / move
         smooth = (s**3 * (10 - 15 * s + 6 * s**2))[:, None]
         parts, rests, count = [self.points[0][None]], [], 1

@@ -1,4 +1,4 @@
-"""Quick static experiments on torque sensors of the demo arm: torques by MuJoCo, a few dwells per joint."""
+"""Simulate short static experiments on torque sensors of the demo arm: torques by MuJoCo, a few dwells per joint."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,13 +13,13 @@ from dynid_ros.simulation import demo_arm_urdf
 
 STEPS = 6
 MASS, CENTER, GRAVITY = benchmark.MASS, benchmark.CENTER, benchmark.ASLANT
-"""The arm is mounted so that gravity loads joint 1 too."""
+"""Reference mass, its center, and a gravity that also loads joint 1."""
 UPRIGHT = (0.0, 0.0, -9.80665)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Of the sensors of one arm; reading = torque / gain + offset + Coulomb friction / gain + noise."""
+    """True sensor errors of one arm: reading = torque / gain + offset + Coulomb friction / gain + noise."""
 
     gain: np.ndarray
     offset: np.ndarray
@@ -30,7 +30,7 @@ class Truth:
 
     @classmethod
     def draw(cls, rng: np.random.Generator, robot: RobotModel, positions: bool = False) -> "Truth":
-        """Gain errors of 10 %, offsets of 5 % of the range, noise of a dwell's mean 0.07 % of it, by random sign."""
+        """Draw gain errors of ±10 %, offsets of ±5 % of the range, and noise of a dwell's mean of 0.07 % of it."""
         n, size = robot.n_joints, robot.limits.effort
         return cls(
             1 / (1 + rng.choice([-0.1, 0.1], n)),
@@ -43,7 +43,7 @@ class Truth:
 
 
 def sound(truth: Truth) -> Truth:
-    """The same arm with sensors that read the torque and the angle."""
+    """Return the arm with ideal sensors."""
     ones, zeros = np.ones_like(truth.gain), np.zeros_like(truth.gain)
     return replace(truth, gain=ones, offset=zeros, position_gain=ones, position_offset=zeros)
 
@@ -65,7 +65,7 @@ def experiment(
     gravity: tuple[float, ...] = GRAVITY,
     joints: tuple[int, ...] | None = None,
 ) -> tuple[Samples, np.ndarray]:
-    """Samples, and which of them have the mass."""
+    """Return samples and a mask of those with the mass."""
     _, q, direction, plain, carrying = _statics(holds, STEPS, tuple(gravity), joints)
     torque = np.vstack([plain, carrying]) if loaded else plain
     times = 2 if loaded else 1
@@ -80,9 +80,9 @@ def experiment(
 def recording(
     truth: Truth, rng: np.random.Generator, *, loaded: bool = False, gravity: tuple[float, ...] = GRAVITY
 ) -> Recording:
-    """The same as a recording at 100 Hz: short moves, each joint from its side of a pose, and rests of half a second.
+    """Return the experiment as a recording at 100 Hz with short moves and rests of half a second.
 
-    While it moves, the torques are those of the next rest, which nobody looks at.
+    Torques during moves are those of the next rest, because they are not used.
     """
     _, q, direction, plain, carrying = _statics(1, STEPS, tuple(gravity))
     torque = ((carrying if loaded else plain) + truth.coulomb * direction) / truth.gain + truth.offset

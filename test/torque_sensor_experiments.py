@@ -1,9 +1,9 @@
-"""Experiments for honest errors of torque sensors: arms that come to rest against friction that is not fitted.
+"""Simulate experiments on confidence intervals of torque sensors: arms that come to rest with unmodeled friction.
 
-Single joints turn in steps, up and down, first without and then with a mass, and come to each rest from below and from
-above. Each approach is integrated: a servo that knows the arm, not the mass, a rotor, links that are coupled, and
-friction with a presliding range, a Stribeck peak, a ripple over the angle and a part that grows with the load. An arm
-that moves slowly stops against its friction; a fast one swings back, and rests against any part of it.
+Single joints rotate in steps, up and down, first without and then with a mass, and approach each rest from below and
+from above. Each approach is integrated with a servo that knows the arm but not the mass, a rotor, coupled links, and
+friction with presliding, a Stribeck peak, a ripple over the angle and dependence on the load. An arm that moves slowly
+stops against its friction; a fast one swings back and rests against any part of it.
 """
 
 from dataclasses import dataclass
@@ -24,38 +24,38 @@ JUDGED = {
     "alex": ("alex_description/urdf/alex_nub_hands.urdf", "leftNub", "Torso"),
     "centauro": ("centauro_description/urdf/centauro.urdf", "arm1_8", "torso_2"),
 }
-"""Arms that nothing was tuned on: URDF, tip, base."""
+"""Arms that were not used for tuning: URDF, tip, base."""
 STEP = 0.004
 REST, SETTLING = 0.5, 0.1
-"""Of a dwell, and what is left out of it, s."""
+"""Duration of a dwell and of its omitted beginning in s."""
 ARRIVAL = 0.6
-"""Longest time before a rest that is looked at, s; …"""
+"""Longest simulated time before a rest in s."""
 PEAK = 1.875
-"""… the way is of minimum jerk, so this many times faster than in the mean."""
+"""Ratio of the largest to the mean speed of a minimum-jerk move."""
 APPROACH = 0.05
-"""Distance from which the joints come that do not turn, rad."""
+"""Distance of the approach of joints that do not rotate in rad."""
 GAIN, OFFSET = 0.1, 0.05
 NOISE = 0.005 / np.sqrt(40)
-"""Of the mean of a dwell, as part of the range."""
+"""Noise of a dwell's mean relative to the range."""
 COULOMB = (0.02, 0.1)
-"""Smallest and largest friction of a joint, as part of its largest gravity torque."""
+"""Range of a joint's friction relative to its largest gravity torque."""
 REACH = 0.1
-"""Largest distance of the mass's centre from the flange in each direction, m."""
+"""Largest distance of the mass's center from the flange in each direction in m."""
 SLOW, FAST = 0.25, 2.0
-"""Highest speeds of the turning joint, rad/s."""
+"""Highest speeds of the rotating joint in rad/s."""
 
 
 @dataclass(frozen=True)
 class SensorConditions:
-    """What experiments have in common.
+    """Common conditions of experiments.
 
     Attributes:
         arm: one of `JUDGED`, or of `clean_recordings.ARMS`.
-        speed: highest of the joint that turns, rad/s.
+        speed: highest speed of the rotating joint in rad/s.
         steps: dwells per direction.
-        poses: of the other joints, for each joint.
-        weight: torque of the mass at full reach, as part of the largest gravity torque.
-        coulomb: smallest and largest friction of a joint, as part of its largest gravity torque.
+        poses: number of poses of the other joints, for each joint.
+        weight: torque of the mass at full reach relative to the largest gravity torque.
+        coulomb: range of a joint's friction relative to its largest gravity torque.
     """
 
     arm: str
@@ -70,7 +70,7 @@ class SensorConditions:
 class SensorExperiment:
     """Dwells without and with the mass (kg), true gains and offsets (n,), and the range of the readings.
 
-    Friction is the same in both directions: half its difference would be a part of what is called offset.
+    Friction is symmetric, because half of its difference between directions would add to the offset.
     """
 
     robot: RobotModel
@@ -96,7 +96,7 @@ def arm(name: str) -> RobotModel:
 
 
 def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:
-    """An experiment: poses, mass, friction, servo and sensors are its own."""
+    """Draw an experiment with its own poses, mass, friction, servo and sensors."""
     rng = np.random.default_rng(seed)
     robot, truth, size, reach = _known(conditions.arm)
     truth.carry(None)
@@ -127,14 +127,14 @@ def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:
 
 @cache
 def _known(name: str) -> tuple[RobotModel, ArmTruth, np.ndarray, float]:
-    """An arm, its truth, its largest gravity torques (n,) and its reach, m."""
+    """Return an arm, its truth, its largest gravity torques (n,) and its reach in m."""
     robot = arm(name)
     truth = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
     return robot, truth, _largest_gravity(robot, truth), _reach(robot)
 
 
 def _rotations(robot, conditions, rng):
-    """Poses (M, n) of the dwells, and how far (M, n) each joint travels to them in one go."""
+    """Return poses (M, n) of the dwells, and the distance (M, n) of each joint's move to them."""
     n, steps = robot.n_joints, conditions.steps
     lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
     poses, travels = [], []
@@ -159,7 +159,7 @@ def _largest_gravity(robot, truth: ArmTruth) -> np.ndarray:
 
 
 def _reach(robot) -> float:
-    """Largest distance of the tip link from where it is in the mean, m."""
+    """Return the largest distance of the tip link from its mean position in m."""
     poses = np.random.default_rng(0).uniform(-2, 2, (300, robot.n_joints))
     tips = robot.forward_kinematics(poses)[:, -1, :3, 3]
     return float(np.linalg.norm(tips - tips.mean(axis=0), axis=1).max())
@@ -198,14 +198,14 @@ class _Joints:
             loaded=rng.uniform(0.0, 0.04, n),
             viscous=coulomb * rng.uniform(0.2, 1.0, n),
             presliding=rng.uniform(0.2e-3, 1e-3, n),
-            # A gear turns the rotor so much faster that it counts as much as what hangs on it.
+            # The reflected rotor inertia is of the order of the link inertia.
             rotor=np.maximum(inertia, 0.03 * inertia.max()) * rng.uniform(0.3, 1.0, n),
             frequency=rng.uniform(15.0, 60.0, n),
             damping=rng.uniform(0.2, 1.0, n),
         )
 
     def sliding(self, position, velocity, torque):
-        """Friction (M, n) of a joint that slides, without its sign and without what is viscous."""
+        """Return the friction magnitude (M, n) of sliding joints without its viscous part."""
         share = 1 + self.stribeck * np.exp(-((velocity / self.stribeck_velocity) ** 2))
         share += self.ripple * np.sin(self.waves * position + self.phase)
         return self.coulomb * share + self.loaded * np.abs(torque)
@@ -223,20 +223,20 @@ class _Poses:
 
 
 def _arrive(truth: ArmTruth, known: _Poses, joints: _Joints, travel, speed):
-    """Mean positions and torques of the drives (M, n) in the dwells.
+    """Return mean positions and torques of the drives (M, n) in the dwells.
 
-    While it moves, gravity and inertia are those of the dwell's pose, to first order in the distance from it.
+    Gravity and inertia during a move are those of the dwell's pose, to first order in the distance from it.
     """
     true = _Poses(truth, known.q)
     duration = np.minimum(np.maximum(PEAK * np.abs(travel) / speed, ARRIVAL / 3), ARRIVAL)
     stiffness = (np.diagonal(known.inertia, axis1=1, axis2=2).mean(axis=0) + joints.rotor) * joints.frequency**2
     damping = 2 * joints.damping * stiffness / joints.frequency
     bristles = joints.coulomb / joints.presliding
-    # Springs and dampers act at the end of the step, so that it is stable.
+    # Springs and dampers are integrated implicitly for stability.
     diagonal = joints.rotor + STEP * (damping + joints.viscous + STEP * (stiffness + bristles))
     inverse = np.linalg.inv(true.inertia + np.diag(diagonal))
     off, velocity = -travel.copy(), np.zeros_like(travel)
-    # It comes from the other side before, and the mass has pulled the servo away.
+    # Initially, the joint comes from the other side, and the mass has deflected the servo.
     bristle = -np.sign(travel) * joints.presliding
     off += (known.gravity - true.gravity) / stiffness
     count = round((duration.max() + REST) / STEP)
@@ -252,7 +252,7 @@ def _arrive(truth: ArmTruth, known: _Poses, joints: _Joints, travel, speed):
         drive += stiffness * (wanted - off) + damping * (wanted_velocity - velocity)
         weight = true.gravity + _times(true.slope, off)
         most = joints.sliding(true.q + off, velocity, weight)
-        # Bristles that bend, and slip when they are bent as far as friction holds them.
+        # Bristles deflect, and slip at the largest friction.
         bristle = (bristle + STEP * velocity) / (1 + STEP * np.abs(velocity) * bristles / most)
         friction = bristles * bristle + joints.viscous * velocity
         if k * STEP > duration.max() + SETTLING:

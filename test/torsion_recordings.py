@@ -1,4 +1,4 @@
-"""Recordings with link encoders: a real arm's, and simulated joints of known stiffness."""
+"""Read recordings of a real arm with link encoders, and simulate joints of known stiffness."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ KUKA = DATA / "kuka_kr300" / "develop" / "ff_A.npz"
 
 
 def kuka_recording(path: Path) -> Recording:
-    """Recording of a KUKA KR300: degrees and motor torques become rad and torques behind the gears.
+    """Return a recording of a KUKA KR300, converted from degrees and motor torques to rad and joint torques.
 
-    Link encoders are on axes 1 to 3 only. Gear ratios are in published_para.json beside the file or above it.
+    Only axes 1 to 3 have link encoders. Gear ratios are in published_para.json beside the file or above it.
     """
     parameters = next((f for p in path.resolve().parents if (f := p / "published_para.json").exists()), None)
     parameters = parameters or DATA / "kuka_kr300" / "published_para.json"
@@ -35,7 +35,7 @@ def kuka_recording(path: Path) -> Recording:
 
 
 def kuka_parts(run: Recording) -> list[tuple[str, slice, slice]]:
-    """Divisions of a recording: name, what is fitted and what is predicted."""
+    """Return divisions of a recording: name, fitted slice and predicted slice."""
     third, half, n = run.n_samples // 3, run.n_samples // 2, run.n_samples
     return [
         ("first half", slice(0, half), slice(half, n)),
@@ -56,19 +56,19 @@ def flexible_joint(
     ripple: float = 0.0,
     seed: int = 0,
 ) -> Recording:
-    """20 s of one simulated joint at 250 Hz: link of 40 kg m^2 under gravity, rotor of 15 kg m^2, friction on both.
+    """Simulate 20 s of a joint at 250 Hz: link of 40 kg m² with gravity, rotor of 15 kg m², friction on both.
 
     The link's motion is given; spring, motor and torque follow from it without integration.
 
     Args:
         stiffness: N m/rad.
-        amplitude: of the motion, rad.
-        speed: of time.
-        delay: by which the link encoder is read late, s.
-        noise: of the link encoder, rad.
-        misfit: part of the torque that varies with the angle in a way no model has.
-        ripple: of the link encoder, 400 periods per turn, rad.
-        seed: of motion and noise.
+        amplitude: amplitude of the motion in rad.
+        speed: factor of the speed of motion.
+        delay: delay of the link encoder in s.
+        noise: noise of the link encoder in rad.
+        misfit: fraction of the torque that varies with the angle and is not modeled.
+        ripple: ripple of the link encoder in rad, 400 periods per turn.
+        seed: seed of motion and noise.
     """
     rng = np.random.default_rng(seed)
     rate = 2 * np.pi * speed * np.array([0.15, 0.4, 0.65, 0.9])

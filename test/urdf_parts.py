@@ -1,4 +1,4 @@
-"""Parts of URDFs, and robots of them."""
+"""Build URDFs from parts."""
 
 BODY = (
     '<inertial><origin xyz="0.1 0 0"/><mass value="2"/>'

@@ -1,4 +1,4 @@
-"""A load on the demo arm, by MuJoCo, as jobs, commands and nodes weigh it."""
+"""Simulate a load on the demo arm by MuJoCo, for jobs, commands and nodes that identify it."""
 
 from dataclasses import replace
 from functools import cache
@@ -17,24 +17,24 @@ from dynid_ros.simulation import Drives, SimulatedArm
 
 CONDITIONS = load_experiments.LoadConditions(arm="demo", rate=100.0, unloaded=10.0, mismatch=0.0)
 DWELL, MOVE = 60, 40
-"""Samples in a pose, and on the way to the next."""
+"""Samples in a pose, and of the move to the next."""
 
 
 @cache
 def experiment(seed: int = 0, duration: float = 5.0) -> load_experiments.LoadExperiment:
-    """Motion without and with a load of 1 to 3 kg."""
+    """Return motions without and with a load of 1 to 3 kg."""
     return load_experiments.draw(replace(CONDITIONS, duration=duration), np.random.default_rng(seed))
 
 
 @cache
 def arm(seed: int = 0) -> LinkResult:
-    """The arm alone, as identified."""
+    """Return the identified arm without the load."""
     own = experiment(seed)
     return LinkIdentification(own.robot, friction=JointFriction(offset=True), prior_weight=1.0).fit(own.unloaded)
 
 
 def resting(seed: int = 0, poses: int = 14, turning: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Recording:
-    """The load in poses that differ in some of the joints."""
+    """Return a recording of the load in poses that differ in the joints `turning`."""
     own = experiment(seed)
     rng = np.random.default_rng(seed)
     goals = rng.uniform(-1.2, 1.2, (poses, own.robot.n_joints))
@@ -51,7 +51,7 @@ def resting(seed: int = 0, poses: int = 14, turning: tuple[int, ...] = (0, 1, 2,
 
 
 def drive_torque(own: load_experiments.LoadExperiment, load: np.ndarray | None) -> np.ndarray:
-    """(N, n) without friction and noise, of the motion with the load, and with that load or none."""
+    """Return torques (N, n) of the motion with a load or without, without friction and noise."""
     simulated = SimulatedArm(own.robot, drives=Drives(0.0, 0.0))
     if load is not None:
         simulated.attach_load(load)
@@ -61,7 +61,7 @@ def drive_torque(own: load_experiments.LoadExperiment, load: np.ndarray | None) 
 
 
 def at_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int = 0) -> Recording:
-    """Moves and rests with the load, which is dropped at a time; the arm is as it was identified, and noisy."""
+    """Return moves and rests with the load, dropped at time `drop` in s; the arm is the identified one, with noise."""
     own, model = experiment(seed), arm(seed).model
     rng = np.random.default_rng(seed)
     time, q, qd, qdd = online_experiment.moves(own.robot, until, rate, rng)
@@ -74,7 +74,7 @@ def at_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int =
 
 
 def files(folder: Path, seed: int = 0) -> SimpleNamespace:
-    """Paths of the URDF, of the recordings and of the arm's identified.yaml."""
+    """Write URDF, recordings and the arm's identified.yaml, and return their paths."""
     own = experiment(seed)
     paths = {name: folder / f"{name}.npz" for name in ("unloaded", "loaded", "resting")}
     own.unloaded.write_npz(paths["unloaded"])

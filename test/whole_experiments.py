@@ -1,6 +1,6 @@
-"""Experiments for honest errors of all that one arm has: links, rotors, springs, loads; MuJoCo's torques and friction.
+"""Simulate experiments on confidence intervals of links, rotors, springs and loads by MuJoCo's torques and friction.
 
-Half of the draws have friction of the terms that identifications choose from, half what these lack.
+Half of the draws have friction of the identified terms, the other half has additional terms.
 """
 
 from dataclasses import dataclass
@@ -26,31 +26,31 @@ ARMS = {
     "talos": ("talos_data/robots/talos_reduced_corrected.urdf", "torso_2_link", "arm_right_7_link"),
     "centauro": ("centauro_description/urdf/centauro.urdf", "torso_2", "arm2_8"),
 }
-"""Nothing was developed on these arms."""
+"""Arms that were not used for development."""
 DURATION, RATE = 24.0, 100.0
-"""Of each recording, s, and Hz."""
+"""Duration in s and sampling rate in Hz of each recording."""
 GAIN_ERROR, NOISE, CORRELATION = 0.01, (0.005, 0.02), (0.0, 0.05)
-"""Of each torque's gain; of a sample, in parts of the largest torque; s after which 1/e of it is left."""
+"""Relative gain errors, noise relative to the largest torque, correlation time (1/e) in s."""
 MISJUDGED = 0.2
 LOAD = (0.15, 0.45)
-"""Mass, in parts of the arm's; at most 3 kg."""
+"""Mass relative to the arm's, at most 3 kg."""
 HEAVIEST = 3.0
 SENSING = ("exact", "jitter", "filtered")
 JITTER_S, LOSS, DRIVER_CUTOFF_HZ = (2e-4, 3e-3), 0.01, (6.0, 12.0)
 SPRING = (0.1, 0.3)
-"""Torque of a spring at 1 rad, in parts of the joint's largest."""
+"""Torque of a spring at 1 rad relative to the joint's largest."""
 
 
 @dataclass(frozen=True)
 class WholeExperiment:
-    """What an arm's user has, and what is true.
+    """Recordings and model of an arm with true values.
 
     Attributes:
-        robot: as the user has it.
-        unloaded: the arm alone, in a motion of all joints at once and from pose to pose.
-        loaded: with the load.
+        robot: inexact model of the user.
+        unloaded: recordings of the arm alone, in a motion of all joints at once and from pose to pose.
+        loaded: recording with the load.
         links: (10 n,) true parameters.
-        drives: true coefficient by name, such as "rotor_inertia elbow" and "spring elbow"; 0 where there is none.
+        drives: true coefficients by name, such as "rotor_inertia elbow" and "spring elbow".
         load: (10,) true parameters about the tip's frame.
     """
 
@@ -62,7 +62,7 @@ class WholeExperiment:
     load: np.ndarray
 
     def truth(self, base: BaseParameters) -> np.ndarray:
-        """(k,) true base parameters; NaN for those that hold friction, whose terms need not be those that are true."""
+        """Return true base parameters (k,), NaN for those with friction terms."""
         own = [self.drives.get(name, np.nan) for name in base.names[len(self.links) :]]
         values = np.concatenate([self.links, own])
         mixed = np.any(base.combinations[:, np.isnan(values)] != 0, axis=1)
@@ -71,20 +71,20 @@ class WholeExperiment:
 
 @cache
 def arm(name: str) -> RobotModel:
-    """One of ARMS; joints beside the chain fixed."""
+    """Return one of ARMS with joints outside the chain fixed."""
     path, base, tip = ARMS[name]
     return without_others(RobotModel.from_urdf(example_urdf(path), base=base, tip=tip), tip, base)
 
 
 def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeExperiment:
-    """An experiment.
+    """Draw an experiment.
 
     Args:
-        name: of the arm.
-        seed: of all that is random.
-        known: friction is of terms that identifications choose from; False: it is more than these.
-        sensing: one of SENSING: exact stamps; noisy stamps, with 1 % of the samples lost; or torques behind a causal
-            low-pass of second order at 6 to 12 Hz.
+        name: name of the arm.
+        seed: seed of the random numbers.
+        known: whether friction has identified terms only.
+        sensing: one of SENSING: exact stamps; noisy stamps and 1 % lost samples; or torques after a causal second-order
+            low-pass at 6 to 12 Hz.
     """
     robot, rng = arm(name), np.random.default_rng([23, seed, known])
     n = robot.n_joints
@@ -136,7 +136,7 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
 
 
 def _terms(robot: RobotModel, size: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
-    """Friction that remembers, grows with the load of some joints, saturates in others; joints that stick, or not."""
+    """Return presliding friction that depends on the load of some joints, saturates in others, and may stick."""
     joints, coefficients = [], []
     for largest in size:
         joint = JointFriction(

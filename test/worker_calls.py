@@ -1,4 +1,4 @@
-"""What tests have other processes do: a module that these can import."""
+"""Define functions that tests call in other processes."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ def square(number):
 
 
 def square_once_dead(number, mark):
-    """Kills its process the first time that it is called."""
+    """Return the square, but kill the process on the first call."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

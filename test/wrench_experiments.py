@@ -1,4 +1,4 @@
-"""Arms that carry a load on a wrist sensor: MuJoCo's wrenches, and sensors that err as real ones do."""
+"""Simulate arms that carry a load on a wrist sensor: MuJoCo's wrenches with realistic sensor errors."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,23 +16,23 @@ from dynid_ros.simulation import SimulatedArm
 
 TOPIC = "/wrench"
 FINE = 500.0
-"""Samples per second of the true motion; a cubic spline through them is off by 1e-6 of the wrench."""
+"""Sampling rate of the true motion in Hz; its cubic spline is accurate to 1e-6 of the wrench."""
 MARGIN = 0.1
-"""Motion before and after the recording, s."""
+"""Duration of motion before and after the recording in s."""
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """A kind of wrist sensor, and how it is mounted.
+    """Kind of wrist sensor with its mounting.
 
     Attributes:
-        rate: Hz.
-        noise: standard deviation of force, N, and torque, N m.
-        bias: size of the offset of force, N, and torque, N m.
+        rate: sampling rate in Hz.
+        noise: standard deviation of force in N and torque in N m.
+        bias: magnitude of the offset of force in N and torque in N m.
         gain_error: standard deviation of the relative error of each axis' gain.
-        turn: standard deviation of the turn of its axes about each of the tip's, degrees.
-        lag: by how much later than the joints' its clock is, s.
-        step: least step of the readings of force, N, and torque, N m.
+        turn: standard deviation of the rotation of its axes about each of the tip's in degrees.
+        lag: lag of its clock behind that of the joints in s.
+        step: quantization of force in N and torque in N m.
     """
 
     rate: float = 100.0
@@ -45,16 +45,16 @@ class Sensor:
 
 
 FT_300 = Sensor()
-"""Like a Robotiq FT 300: 100 Hz, steps of 0.01 N and 0.001 N m."""
+"""Sensor like a Robotiq FT 300: 100 Hz, steps of 0.01 N and 0.001 N m."""
 STRAIN_GAUGE = Sensor(rate=500.0, noise=(0.05, 0.002), step=(1 / 16, 1 / 752))
-"""Like an ATI Mini45 of 145 N and 5 N m."""
+"""Sensor like an ATI Mini45 of 145 N and 5 N m."""
 BUILT_IN = Sensor(rate=500.0, noise=(1.0, 0.05), step=(0.0, 0.0))
-"""As noisy as those built into a UR e-series, which state a precision of 3.5 to 5 N and 0.2 N m."""
+"""Sensor like those of a UR e-series, with a stated precision of 3.5 to 5 N and 0.2 N m."""
 
 
 @dataclass(frozen=True)
 class CarriedMotion:
-    """An arm, its load (10,), and the motion: times (N,), positions (N, n) and wrenches of the load (N, 6)."""
+    """Arm with its load (10,) and motion: times (N,), positions (N, n) and wrenches of the load (N, 6)."""
 
     robot: RobotModel
     load: np.ndarray
@@ -70,14 +70,14 @@ class CarriedMotion:
         encoder: float = 2e-5,
         turn: np.ndarray | None = None,
     ) -> Recording:
-        """What encoders with noise, rad, and a sensor of that kind show of it; no joint torques.
+        """Return a recording by encoders and a sensor, without joint torques.
 
         Args:
-            sensor: its kind.
-            rng: draws all errors.
-            rate: of the joint states, Hz.
-            encoder: noise, rad.
-            turn: (3,) rotation vector of the sensor's axes in the tip's, rad; None: drawn.
+            sensor: kind of the sensor.
+            rng: random generator.
+            rate: rate of the joint states in Hz.
+            encoder: encoder noise in rad.
+            turn: (3,) rotation vector of the sensor's axes in the tip's in rad; None: random.
         """
         duration = self.time[-1] - MARGIN
         time, readings_at = np.arange(0.0, duration, 1 / rate), np.arange(0.0, duration, 1 / sensor.rate)
@@ -97,7 +97,7 @@ class CarriedMotion:
 
 
 def random_load(rng: np.random.Generator) -> np.ndarray:
-    """(10,) of a tool or a workpiece of 0.5 to 4 kg, within 15 cm of the sensor."""
+    """Return the parameters (10,) of a tool or a workpiece of 0.5 to 4 kg, within 15 cm of the sensor."""
     mass = rng.uniform(0.5, 4.0)
     center = np.array([*rng.uniform(-0.05, 0.05, 2), rng.uniform(0.04, 0.15)])
     radii = rng.uniform(0.03, 0.1, 3)
@@ -108,7 +108,7 @@ def random_load(rng: np.random.Generator) -> np.ndarray:
 
 @cache
 def carried_motion(name: str, duration: float, seed: int) -> CarriedMotion:
-    """A random load on one of `clean_recordings.ARMS` in a random Fourier motion of a period of 5 s."""
+    """Return a random load on one of `clean_recordings.ARMS` in a random Fourier motion with a period of 5 s."""
     rng = np.random.default_rng([seed, round(1000 * duration)])
     robot, load = arm(name), random_load(rng)
     time = np.arange(-MARGIN, duration + MARGIN, 1 / FINE)
@@ -119,7 +119,7 @@ def carried_motion(name: str, duration: float, seed: int) -> CarriedMotion:
 
 
 def with_wrench(recording: Recording, wrench: np.ndarray, frame_id: str | None = None) -> Recording:
-    """The recording with other readings (M, 6)."""
+    """Return the recording with other readings (M, 6)."""
     series = recording.wrenches[TOPIC]
     frame = series.frame_id if frame_id is None else frame_id
     other = replace(series, force=wrench[:, :3], torque=wrench[:, 3:], frame_id=frame)
@@ -127,6 +127,6 @@ def with_wrench(recording: Recording, wrench: np.ndarray, frame_id: str | None =
 
 
 def wrench_of(recording: Recording) -> np.ndarray:
-    """(M, 6) readings."""
+    """Return the readings (M, 6)."""
     series = recording.wrenches[TOPIC]
     return np.hstack([series.force, series.torque])
