@@ -42,7 +42,9 @@ def imported(room: str) -> list[str]:
     found: set[str] = set()
     for path in files(room):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        tree.body = [node for node in tree.body if not ast.unparse(node).startswith("if TYPE_CHECKING")]
+        tree.body = [
+            node for node in tree.body if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        ]
         modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
         found |= {name.split(".")[1] for name in modules if name.startswith("dynid_ros.")}
     return [name for floor in layers() for name in floor if name in found - {room}]
