@@ -1,8 +1,8 @@
-"""Equations of samples as they arrive: unknown parameters and the known part of the torque.
+"""Equations A x = b of samples as they arrive, where b is the torque without its known part.
 
 A torque regressor is bilinear in the joints' unit twists and the wrenches of unit parameters on the links (Atkeson, An
-and Hollerbach 1986, eqs 8 and 15). Straight-line scalar code computes the factors of this product for each sample as it
-comes; for each sum a handful of products of stacked matrices then serves all samples and links at once.
+and Hollerbach 1986, eqs 8 and 15). Generated scalar code without loops computes the factors of this product for each
+sample. A few products of stacked matrices then give each sum over all samples and links at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LAST_AXES = [2, 0, 1]
 
 
 class RegressorSums:
-    """Sums of regressors over samples.
+    """Weighted sums of torque regressors over samples.
 
     Attributes:
         features: function from q, qd and qdd, n floats each, to a tuple of the factors of one sample.
@@ -54,7 +54,7 @@ class RegressorSums:
         about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
         maps = np.einsum("lkp,pwf->lfwk", about_joint, WRENCH_TENSOR)
         self._wrenches = np.ascontiguousarray(maps.reshape(n, N_FEATURES, 6 * PARAMETERS_PER_LINK))
-        # Indices of the entries of the transforms [R 0; p x R, R] and of the twists among features, p x R and zero.
+        # Indices of the entries of the transforms [R 0; p × R, R] and of the twists in the array [features, p × R, 0].
         place = np.arange(self.size + 9 * n + 1)
         links = place[: self.size].reshape(n, PER_LINK)
         rotations = links[:, ROTATION].reshape(n, 3, 3)
@@ -62,7 +62,7 @@ class RegressorSums:
         upper = np.concatenate([rotations, np.full((n, 3, 3), place[-1])], axis=2)
         transforms = np.concatenate([upper, np.concatenate([levers, rotations], axis=2)], axis=1)
         self._transforms = transforms.transpose(1, 0, 2).ravel()
-        # The twist is that of z, linear part first.
+        # The unit twist of a joint is that of its z axis; its linear part comes first.
         axes = transforms[range(n), :, np.where(chain.slides, 5, 2)]
         self._twists = np.roll(axes, 3, axis=1).ravel()
         origins = np.broadcast_to(links[:, ORIGIN, None], (n, 3, 3))
@@ -74,18 +74,18 @@ class RegressorSums:
         self._chain = chain
 
     def __call__(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the matrices (k, n, 10 m) from the parameters about the link frames to sums of torques.
+        """Return the weighted sums (k, n, 10 m) of the regressors of the parameters about the link frames.
 
         Args:
-            features: (N, size) of the samples.
-            weights: (k, N) of the samples in each sum.
+            features: (N, size) factors of the samples.
+            weights: (k, N) weights of the samples in each sum.
         """
         (sums, samples), n = weights.shape, len(self._acts)
         links = features.reshape(samples, n, PER_LINK)
         (p, r), (other_p, other_r) = self._products
         levers = features.take(p, 1) * features.take(r, 1) - features.take(other_p, 1) * features.take(other_r, 1)
         entries = np.concatenate([features, levers, np.zeros((samples, 1))], axis=1)
-        # The transforms take wrenches in joint frames to forces and moments about the base's origin.
+        # The transforms map wrenches in joint frames to forces and moments about the origin of the base.
         transforms = entries.take(self._transforms, 1).reshape(samples, 6, 6 * n)
         twists = entries.take(self._twists, 1).reshape(samples, n, 6)
         twists = (twists @ transforms).reshape(samples, n, n, 6) * self._acts
@@ -97,10 +97,10 @@ class RegressorSums:
 
 
 def features_source(robot: RobotModel) -> str:
-    """Return the text of a function `features(q, qd, qdd)` of lists of n floats with 24 m results.
+    """Return the source text of a function `features(q, qd, qdd)` of lists of n floats, which returns 24 m floats.
 
-    Each link has the 12 features of `regressor.WRENCH_TENSOR` in its joint frame, and the rotation (3, 3) and the
-    origin of that frame in the base frame.
+    They are for each of m links the 12 features of `regressor.WRENCH_TENSOR` in its joint frame, and the rotation
+    (3, 3) and the origin of that frame in the base frame.
     """
     lines = Lines()
     motions = motion_lines(lines, robot.chain, constants(robot.gravity))
@@ -114,20 +114,20 @@ def features_source(robot: RobotModel) -> str:
 # One causal low-pass for all columns of an equation, then decimation. An equation A x = b that holds at each instant
 # for constant x holds for its filtered columns too, whatever the lag of the filter, from the first sample on if all
 # columns start from zero. So the noise of accelerations, which is largest at high frequencies, is removed before it can
-# bias the estimate, and nothing must be aligned. The filter is linear: its output is a function of its two earlier
-# states and a weighted sum of the samples since. So columns that are cheaper to sum than to compute for each sample are
-# only summed.
+# bias the estimate, and no signal needs to be shifted in time. The filter is linear: its output is a function of its
+# two earlier states and of weighted sums of the samples since. So columns are computed for these sums, not for each
+# sample, which is cheaper.
 
 
 CORNER_OF_RATE = 0.1024
-"""Time constant times cut-off of two equal lags in a row: sqrt(sqrt(2) − 1) / (2 π)."""
+"""Product of time constant and cutoff frequency of two equal lags in series: sqrt(sqrt(2) − 1) / (2 π)."""
 
 SPACING_RATIO = 2.0
-"""Time constants between equations that are used: closer ones are redundant, wider ones lose information."""
+"""Time between equations, in time constants: closer equations are redundant, wider spacing loses information."""
 
 
 class RowFilter:
-    """Two equal first-order lags, exact for any spacing of samples.
+    """Two equal first-order lags in series, exact for any spacing of samples.
 
     Args:
         cutoff: frequency at which half of the power passes, Hz.
@@ -143,21 +143,21 @@ class RowFilter:
         self.reset()
 
     def reset(self) -> None:
-        """Start from zero."""
+        """Forget all samples; the next output starts from zero."""
         self._times: list[float] = []
         self._used = math.nan
         self._states: NDArray | None = None
 
     def add(self, time: float) -> bool:
-        """Take up the time of a sample; whether the output is due.
+        """Add the time of a sample and return whether the next equation is due.
 
-        The step before the first sample after a reset is taken as zero: that sample has no weight.
+        The first sample after a reset has no weight, because the step before it counts as zero.
         """
         if not self._times:
             self._times = [time]
             self._used = time
         self._times.append(time)
-        # Half a part in a million: spacing is a multiple of the step more often than not.
+        # The spacing is often a multiple of the step, so a tolerance of 1e-6 absorbs rounding.
         due = time - self._used >= self.spacing * (1.0 - 1e-6)
         if due:
             self._used = time
@@ -165,7 +165,7 @@ class RowFilter:
 
     @property
     def waiting(self) -> int:
-        """Samples since the last output."""
+        """Number of samples since the last output."""
         return len(self._times) - 1
 
     def output(self, sums: Callable[[NDArray], NDArray]) -> NDArray:
@@ -193,26 +193,26 @@ class RowFilter:
         return states[1]
 
 
-# Motion and torque of the same instant from positions and torques as they come.
-# Velocity is the 5-point derivative of position, acceleration that of velocity (Khosla and Kanade 1987, section 5.1),
-# two samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
+# Motion and torque of the same instant from positions and torques as they arrive.
+# Velocity is the 5-point derivative of position, acceleration that of velocity (Khosla and Kanade 1987, section 5.1).
+# Each derivative is two samples late, so position, velocity and torque are delayed to match the acceleration.
 
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
-"""Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
+"""Weights of five samples, oldest first, for the slope at the middle one of the parabola through them, per step."""
 CAUSAL_DELAY_SAMPLES = 2
-"""Lag of the causal form, in samples."""
+"""Delay of this slope behind the newest sample, in samples."""
 _SLOPES = np.stack([np.pad(WEIGHTS, CAUSAL_DELAY_SAMPLES), np.convolve(WEIGHTS, WEIGHTS)])
-"""First and second derivative in the middle of nine positions, per step: the slope, and the slope of slopes."""
+"""Weights of nine positions for the slope in their middle, and for the slope of slopes, per step."""
 
 _NINE = np.arange(_SLOPES.shape[1])
 
 
 class CausalMotion:
-    """Differentiation of samples of a steady clock, for all instants since the last call."""
+    """Causal differentiation of positions that are sampled at constant steps; torques are delayed alike."""
 
     def __init__(self) -> None:
-        self._known: list[NDArray] = []
+        self._derived: list[NDArray] = []
         self._steps: list[float] = []
         self._samples: list[NDArray] = []
         self._times: deque[float] = deque(maxlen=self.delay + 1)
@@ -223,17 +223,17 @@ class CausalMotion:
         return 2 * CAUSAL_DELAY_SAMPLES
 
     def reset(self) -> None:
-        """Forget all samples, and instants that were not returned."""
-        self._known = []
+        """Forget all samples, and all instants that `take` has not returned yet."""
+        self._derived = []
         self._steps = []
         self._samples = []
         self._times.clear()
 
     def add(self, time: float, sample: NDArray, step: float) -> float | None:
-        """Take up positions and torques (2, n), a `step` (s) after the last ones.
+        """Add positions and torques (2, n), which follow the last ones after a `step` (s).
 
         Returns:
-            Time of the instant four samples before; None until there is one.
+            Time of the instant four samples earlier, whose motion is now known; None for the first samples.
         """
         self._times.append(time)
         self._samples.append(sample)
@@ -243,29 +243,30 @@ class CausalMotion:
         return self._times[0]
 
     def take(self) -> list[NDArray]:
-        """Return arrays (4, N, n) of q, qd, qdd and torque of the instants since this was last called."""
+        """Return arrays (4, N, n) of q, qd, qdd and torque of the instants since the last call."""
         self._differentiate()
-        known = self._known
-        self._known = []
-        return known
+        derived = self._derived
+        self._derived = []
+        return derived
 
     def _differentiate(self) -> None:
+        """Differentiate all samples that have enough neighbours by now."""
         if not self._steps:
             return
         steps = np.array(self._steps)[:, None]
         positions, torques = np.array(self._samples).transpose(1, 0, 2)
         slopes = _SLOPES @ positions[np.arange(len(steps))[:, None] + _NINE]
         now = slice(self.delay, -self.delay)
-        self._known.append(np.stack([positions[now], slopes[:, 0] / steps, slopes[:, 1] / steps**2, torques[now]]))
+        self._derived.append(np.stack([positions[now], slopes[:, 0] / steps, slopes[:, 1] / steps**2, torques[now]]))
         self._samples = self._samples[1 - _NINE.size :]
         self._steps = []
 
 
 CHANGING_FRICTION = JointFriction(offset=True)
-"""Friction is not the same with a load, nor on another day, and torque sensors drift."""
+"""Terms that are estimated with a load: friction changes with the load and from day to day, and sensors drift."""
 
 _UNUSED = 1e3
-"""Noise of a joint at rest, as a multiple of its noise in motion, where its friction is not known at all."""
+"""Noise of a joint at rest, as a multiple of its noise in motion, where stiction is unknown: the equation is unused."""
 
 
 class OnlineRows:
@@ -275,13 +276,13 @@ class OnlineRows:
         names: (k,) names of the columns of A.
         bodies: (10 n, p + 1 + e) map from the columns of all links to the first p columns of A, the torque of the known
             links, and E.
-        frictions: friction of the joints, and the map of its terms to [A b E] after the first p columns: (terms, n, k -
-            p + 1 + e).
+        frictions: friction models of the joints, each with the map (terms, n, k - p + 1 + e) from its terms to the
+            columns of [A b E] after the first p.
         stiction: (n,) largest friction of a joint at rest in either direction, N m.
-        n_inertial: p.
+        n_inertial: number p of inertial columns.
 
     Attributes:
-        n_inertial: p.
+        names, stiction, n_inertial: as the arguments.
         known: arm whose torque is subtracted from b; None: nothing is subtracted.
     """
 
@@ -308,17 +309,17 @@ class OnlineRows:
             (friction, OneSampleFriction(friction, n), SlidingMemory(friction.memory_keys(n)))
             for friction, _ in frictions
         ]
-        # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
-        own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
-        own[range(n), range(n), len(names) - n_inertial] = 1.0
+        # Map from friction terms, torque t and the masks u and s of a sample to the columns [A b E t u s] after p.
+        signals = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
+        signals[range(n), range(n), len(names) - n_inertial] = 1.0
         for k in range(3):
-            own[range(k * n, (k + 1) * n), range(n), k - 3] = 1.0
+            signals[range(k * n, (k + 1) * n), range(n), k - 3] = 1.0
         parts = [np.pad(places, ((0, 0), (0, 0), (0, 3))) for _, places in frictions]
-        self._places = np.concatenate([*parts, own]).reshape(-1, own[0].size)
+        self._places = np.concatenate([*parts, signals]).reshape(-1, signals[0].size)
         self._presliding = Presliding()
 
     def restart(self) -> None:
-        """Take it that the joints were elsewhere since the last sample."""
+        """Forget the direction of friction, as the joints may have moved since the last sample."""
         self._presliding.restart()
         for *_, memory in self._frictions:
             memory.restart()
@@ -341,7 +342,7 @@ class OnlineRows:
         q, qd, qdd, torque = samples
         still = np.abs(qd) < STANDSTILL_SPEED
         unknown = self._presliding.unknown(q, qd)
-        # Noise about zero would give friction a direction that changes from sample to sample.
+        # Velocity that is only noise about zero would reverse friction from sample to sample.
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
         features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
@@ -368,10 +369,10 @@ class OnlineRows:
         return np.concatenate([inertial[:, :, :p], rest], axis=2)
 
     def considered(self, sums: NDArray) -> NDArray:
-        """Return the possible errors (n, e + n) of b: a unit of each column E, and the whole torque of each joint.
+        """Return the directions (n, e + n) of errors of b: the columns E, then the torque of each joint for its gain.
 
-        If the dependence of an arm's parameters on the gains is unknown, they err as its torques do, and only b has the
-        error of the whole torque.
+        An error of a gain scales the whole measured torque. If the dependence of the arm's parameters on the gains is
+        unknown, the known part is assumed to have the same error as the measured torque, so the error scales b only.
 
         Args:
             sums: (n, k + e + 4) as returned by `sums`.
@@ -385,7 +386,8 @@ class LoadRows(OnlineRows):
     """Equations of a load at the tip: the torque minus that of the arm.
 
     Args:
-        known: its links and friction.
+        robot: arm to whose tip the load is fixed.
+        known: identified links and friction of the arm without load.
         changes: friction and offsets that are estimated with the load, in addition to those of `known`.
     """
 
@@ -403,18 +405,18 @@ class LoadRows(OnlineRows):
                 f"arm: its driver's torque passed a filter ({arm.signals.driver}), which a load followed live would "
                 "take for inertia; identify the load from a recording, or the links from torque without that filter"
             )
-        # A load is a part of the last link, about another frame.
+        # A load adds to the parameters of the last link, after a transformation from the tip frame.
         p = PARAMETERS_PER_LINK
         size = robot.parameters.size
-        own = np.zeros((size, p + 1))
-        own[robot.tip_columns, :-1] = transformed(np.eye(p), robot.tip_offset).T
-        own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
+        load_and_arm = np.zeros((size, p + 1))
+        load_and_arm[robot.tip_columns, :-1] = transformed(np.eye(p), robot.tip_offset).T
+        load_and_arm[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
         fixed = OneSampleFriction(arm.friction, n)
         free = OneSampleFriction(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)
         # The known part of the arm consists of parameters of links, then coefficients of friction.
         errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
-        bodies = np.hstack([own, errors[:size]])
+        bodies = np.hstack([load_and_arm, errors[:size]])
         of_known = np.concatenate(
             [
                 np.zeros((len(fixed.places), n, free.places.shape[2])),
@@ -431,10 +433,12 @@ class LoadRows(OnlineRows):
 
 
 class LinkRows(OnlineRows):
-    """Rows of all base parameters of an arm and its friction.
+    """Equations of all base parameters of an arm and its friction.
 
     Args:
-        noise: (n,) of the torques, N m.
+        robot: arm.
+        friction: friction terms to estimate.
+        noise: (n,) standard deviation of the torques, N m.
 
     Attributes:
         base: base parameters of links and friction.
@@ -461,5 +465,5 @@ class LinkRows(OnlineRows):
 
 
 def _matrix(rows: Iterable[tuple[float, ...]], count: int, size: int) -> NDArray:
-    """Stack `count` rows of `size` floats; to pack them is several times faster than `np.array`."""
+    """Return `count` rows of `size` floats as a matrix; packing bytes is several times faster than `np.array`."""
     return np.frombuffer(b"".join(starmap(struct.Struct(f"{size}d").pack, rows))).reshape(count, size)

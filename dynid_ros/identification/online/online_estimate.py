@@ -1,9 +1,9 @@
 """Estimates of on-line identification at one instant.
 
 Friction that a model lacks is similar in neighbouring samples, and again when the motion repeats. The scatter between
-kinds of motion therefore gives the error of a parameter (`estimation.covariance`). A batch fit finds the kinds when it
-has seen the whole motion. Here equations join the nearest of a few dozen small kinds. The two nearest kinds are merged
-when a new one is needed, and the small kinds are merged when errors are requested (clustering features: Zhang,
+kinds of motion therefore gives the error of a parameter (`estimation.covariance`). A batch fit clusters the samples
+after the whole motion. Here each equation joins the nearest of 40 small kinds. The two nearest kinds are merged when a
+new kind is needed, and the small kinds are merged to ten when errors are requested (clustering features: Zhang,
 Ramakrishnan and Livny 1996, "BIRCH"; the nearest kind adds least to the sum of squares, Ward 1963).
 """
 
@@ -28,24 +28,25 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import possible_prior
 
 N_SMALL_KINDS = 40
+"""Number of small kinds between which samples are distributed as they arrive."""
 
 MAX_WAITING = 16
-"""Number of equations that are multiplied together, at a third of the cost of single equations."""
+"""Number of instants whose equations are multiplied together, at a third of the cost of single products."""
 
 REFRESH_BLOCKS = 16
-"""Equations after which it is looked up how far the joints move."""
+"""Number of instants after which the scales of positions and velocities are updated."""
 
 MIN_WEIGHT = 1e-100
-"""Remaining share of the oldest sums at which all sums are rescaled."""
+"""Weight of the oldest sums, by forgetting, below which all sums are rescaled."""
 
 
 class KindSums:
     """Normal equations of each joint in each kind of motion.
 
     Args:
-        n_joints: n.
+        n_joints: number n of joints.
         size: number k of parameters.
-        considered: number c of other right-hand sides, as of `SquareRootInformation`.
+        considered: number c of further right-hand sides, see `SquareRootInformation`.
     """
 
     def __init__(self, n_joints: int, size: int, considered: int = 0):
@@ -53,12 +54,12 @@ class KindSums:
         self._counts = np.zeros(N_SMALL_KINDS)
         self._middles = np.zeros((N_SMALL_KINDS, self._n_states))
         self._grams = np.zeros((N_SMALL_KINDS, n_joints, size + 1, size + 1 + considered))
-        # Equations wait until there are some of the same kinds, and are multiplied together.
+        # Equations wait in a buffer, so that those of the same kind are multiplied together.
         self._waiting = np.empty((MAX_WAITING, n_joints, size + 1 + considered))
         self._labels = np.empty(MAX_WAITING, dtype=int)
         self._n_waiting = 0
         self._weights = np.zeros((N_SMALL_KINDS, n_joints))
-        # All sums are forgotten alike, so they are kept in units that shrink instead.
+        # Forgetting scales all sums alike: one common factor shrinks instead, and new equations are divided by it.
         self._kept = 1.0
         self._total = 0.0
         self._mean = np.zeros(self._n_states)
@@ -104,13 +105,13 @@ class KindSums:
             self._multiply()
 
     def forget(self, first: int, R: NDArray, z: NDArray, considered: NDArray | None = None) -> None:
-        """Free the first parameters, as `SquareRootInformation.forget` does; arguments are those before that call.
+        """Forget the first parameters, as `SquareRootInformation.forget` does; call this before that method.
 
         Args:
-            first: number of parameters.
-            R: (k, k) triangular factor.
+            first: number of parameters to forget.
+            R: (k, k) triangular factor of all equations.
             z: (k,) right-hand side.
-            considered: (k, c) other right-hand sides; None: there are none.
+            considered: (k, c) further right-hand sides; None: there are none.
         """
         self._multiply()
         others = R[:, :0] if considered is None else considered
@@ -119,14 +120,15 @@ class KindSums:
         T[:, :first] = 0.0
         T[:first, first:] = -np.linalg.solve(R[:first, :first], rest)
         used = self._grams[: self._used]
-        own = slice(0, len(z) + 1)
-        used[:] = T[own, own].T @ used @ T
+        kept = slice(0, len(z) + 1)
+        used[:] = T[kept, kept].T @ used @ T
 
     def kinds(self) -> tuple[NDArray, NDArray]:
-        """Return the sums of each joint in each of at most ten kinds, and their weights (K, n).
+        """Return the sums of each joint in each of at most ten kinds, and the weights of these sums.
 
         Returns:
-            Sums (K, n, k + 1, k + 1 + c) of [A b]ᵀ [A b C], where C are the other right-hand sides, and the weights.
+            Sums (K, n, k + 1, k + 1 + c) of [A b]ᵀ [A b C], where C are the further right-hand sides, and sums (K, n)
+            of the weights of the equations.
         """
         self._level()
         used = slice(0, self._used)
@@ -141,7 +143,7 @@ class KindSums:
         return grams, weights
 
     def _place(self, state: NDArray) -> int:
-        """Return the index of the kind of a state."""
+        """Return the index of the kind that a state (2 n,) joins, after a merger if the state needs a new kind."""
         if self._used < N_SMALL_KINDS:
             self._used += 1
             if self._used == N_SMALL_KINDS:
@@ -166,11 +168,12 @@ class KindSums:
         labels = self._labels[: self._n_waiting]
         size = self._grams.shape[2]
         for kind in set(labels.tolist()):
-            own = self._waiting[: self._n_waiting][labels == kind].transpose(1, 0, 2)
-            self._grams[kind] += own[:, :, :size].transpose(0, 2, 1) @ own
+            rows = self._waiting[: self._n_waiting][labels == kind].transpose(1, 0, 2)
+            self._grams[kind] += rows[:, :, :size].transpose(0, 2, 1) @ rows
         self._n_waiting = 0
 
     def _level(self) -> None:
+        """Apply the common factor of forgetting to all sums."""
         self._multiply()
         self._grams *= self._kept
         self._weights *= self._kept
@@ -197,27 +200,29 @@ def _closest(counts: NDArray, middles: NDArray) -> tuple[int, int, float]:
 
 
 MAX_STANDARD_ERROR = 100.0
-"""Standard error, SI units, above which nothing is decided: 100 kg, 100 kg m."""
+"""Standard error, in SI units, above which a parameter counts as undetermined: 100 kg, 100 kg m."""
 
 INITIAL_DOF = 4.0
-"""Number of equations of each joint that its stated noise counts as."""
+"""Weight of the stated noise of each joint, as a number of equations."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OnlineEstimate(BaseEstimate):
-    """Parameters at the time `time`.
+    """Estimate of the parameters at one time; undetermined `values` are NaN.
 
-    The covariance allows for residuals that are correlated wherever the motion is alike (`estimation.covariance`), for
-    wrong gains of the torque sensors, and for the errors of the arm's model.
+    The covariance allows for residuals that are correlated wherever the motion is similar (`estimation.covariance`),
+    for wrong gains of the torque sensors, and for the errors of the arm's model.
 
     Attributes:
         time: time of the last equation, s.
-        solution: (k,) complete solution of all columns.
-        inflation: (k,) variances by the residuals over those of white unit noise.
+        solution: (k,) solution of the equations, which has a number for undetermined parameters too.
+        inflation: (k,) variances from the residuals, relative to those for white unit noise.
         condition_number: condition number of the equations with unit columns, within the determined space.
         n_equations: number of equations of each joint since the start or the last change of the load.
         residual_rms: (n,) RMS innovation after the low-pass, N m.
         signal_rms: (n,) RMS of the fitted signal, N m.
+        rows: equations of the arm, which name the parameters.
+        factor: triangular factor (k, k) and right-hand side (k,) of the equations.
     """
 
     robot: RobotModel
@@ -233,16 +238,16 @@ class OnlineEstimate(BaseEstimate):
 
     @property
     def decided(self) -> NDArray:
-        """(k,) bool."""
+        """Mask (k,) of the parameters that the equations determine."""
         return np.isfinite(self.values)
 
     @property
     def rank(self) -> int:
-        """Number of parameters that are decided."""
+        """Number of parameters that the equations determine."""
         return int(np.sum(self.decided))
 
     def load(self) -> LoadResult:
-        """Return the load as a result, with the parameters of a physically consistent body.
+        """Return the result of a load identification, which has the parameters of a physically consistent body too.
 
         Raises:
             IdentificationError: links are estimated, not a load.
@@ -263,10 +268,10 @@ class OnlineEstimate(BaseEstimate):
         )
 
     def consistent_links(self, weight: float = 1.0) -> ConsistentFit:
-        """Return physically consistent links: least squares with an entropic prior about the nominal parameters.
+        """Return physically consistent parameters of all links, by least squares with an entropic prior at the URDF.
 
         Args:
-            weight: weight of the prior, in units of the equations' cost at their own noise.
+            weight: weight of the prior, relative to the cost of the equations in units of the estimated noise.
 
         Raises:
             IdentificationError: a load is estimated, not the links; or the problem is not solvable with this weight.
@@ -292,22 +297,23 @@ def online_estimate(
     residual_rms: NDArray,
     signal_rms: NDArray,
 ) -> OnlineEstimate:
-    """Solve the equations of `state`, with errors from the residuals in `kinds` of motion."""
+    """Return the solution of the equations of `state`, with errors from the residuals in `kinds` of motion."""
     R, z = state.factor
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
-    known = systematic_errors(rows, gain_error)
-    seen, white, dof = _seen(kinds, solution, None if rows.known is None else known)
+    systematic = systematic_errors(rows, gain_error)
+    random, white, dof = _residual_covariance(kinds, solution, None if rows.known is None else systematic)
     with np.errstate(divide="ignore", invalid="ignore"):
-        inflation = np.diag(seen) / white
-        # Where old equations are forgotten, not all of the information is in the kinds of motion.
+        inflation = np.diag(random) / white
+        # `state` and `kinds` forget old equations differently: scale the errors to the information of `state`.
         scale = np.nan_to_num(np.linalg.norm(half, axis=1) / np.sqrt(white), posinf=0.0)
-        seen = seen * np.outer(scale, scale)
-        # Data without noise do not determine undetermined combinations.
-        open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < MAX_STANDARD_ERROR)
-        unseen = state.responses @ known
-        covariance = seen + unseen @ unseen.T
-        dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, MAX_DOF)
+        random = random * np.outer(scale, scale)
+        # At least the stated noise counts here: residuals of zero do not make an undetermined parameter determined.
+        undetermined = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < MAX_STANDARD_ERROR)
+        shifts = state.responses @ systematic
+        covariance = random + shifts @ shifts.T
+        # Systematic errors are known exactly: only the share of the random variance is uncertain (Satterthwaite).
+        dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(random), nan=1.0) ** 2, MAX_DOF)
     nominal = np.full(state.size, np.nan)
     if isinstance(rows, LinkRows):
         inertial = np.arange(len(rows.base.names)) < robot.parameters.size
@@ -317,7 +323,7 @@ def online_estimate(
     return OnlineEstimate(
         names=rows.names,
         expressions=rows.names,
-        values=np.where(open_, np.nan, solution),
+        values=np.where(undetermined, np.nan, solution),
         covariance=covariance,
         nominal=nominal,
         dof=np.maximum(dof, 1.0),
@@ -334,8 +340,10 @@ def online_estimate(
     )
 
 
-def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the covariance (k, k) by the residuals, variances (k,) for white unit noise, and dof (k,)."""
+def _residual_covariance(
+    kinds: KindSums, solution: NDArray, systematic: NDArray | None
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the covariance (k, k) from the residuals, variances (k,) for white unit noise, and dof (k,)."""
     sums, weights = kinds.kinds()
     size = len(solution)
     equations = sums[..., : size + 1]
@@ -346,16 +354,18 @@ def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[ND
     squares = np.maximum(signed @ whole @ signed, 0.0)
     noise = (squares + INITIAL_DOF) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + INITIAL_DOF)
     grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in equations for j, gram in enumerate(kind)]
-    errors = None if known is None else list((sums[..., :-1, size + 1 :] @ known).reshape(len(grams), size, -1))
-    seen, dof = clustered_covariance(grams, noise, solution, errors)
-    return seen, np.sum(half**2, axis=1), dof
+    errors = None
+    if systematic is not None:
+        errors = list((sums[..., :-1, size + 1 :] @ systematic).reshape(len(grams), size, -1))
+    covariance, dof = clustered_covariance(grams, noise, solution, errors)
+    return covariance, np.sum(half**2, axis=1), dof
 
 
 def systematic_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
-    """Return the errors (c, m) of `OnlineRows.considered` by m independent errors of unit standard deviation.
+    """Return the coefficients (c, m) of the columns of `OnlineRows.considered`, for m independent unit errors.
 
-    They are the errors of the arm's model and of the gains; see `known_errors`. The arm's model was found with the same
-    gains.
+    The errors are those of the arm's model and of the gains. The arm's model was identified with the same gains, so an
+    error of a gain shifts its parameters too.
     """
     known = rows.known
     n = len(rows.stiction)

@@ -31,53 +31,55 @@ CUTOFF_HZ = 5.0
 joints."""
 
 NOISE_OF_EFFORT = 0.005
-"""Noise of the torque, in parts of a joint's effort limit."""
+"""Default noise of the torque, as a fraction of the effort limit of the joint."""
 
 LINK_FRICTION_KEYS = JointFriction(offset=True, rotor_inertia=True)
+"""Default terms of each joint that are estimated with the links, besides Coulomb and viscous friction."""
 
 BLOCK_SAMPLES = 16
 """Number of samples after which the filter is evaluated in any case, so that no evaluation takes long."""
 
 REFRESH_SAMPLES = 64
-"""Equations after which it is looked up how correlated innovations are."""
+"""Number of equations after which the correlation of innovations is evaluated again."""
 
 MAX_GAP_TIME_CONSTANTS = 10.0
-"""Longest gap of a given motion, in time constants of the filter, after which the filter starts again."""
+"""Longest gap between samples of `update`, in time constants of the filter; after a longer gap the filter restarts."""
 
 
 class OnlineIdentification:
     """Recursive least squares on the torques of an arm, one sample at a time.
 
-    Every column of the equations and the torque pass the same causal low-pass, whose output is used every two time
-    constants. Equations stay exact whatever its lag, and noise of accelerations cannot bias the estimate.
+    Every column of the equations and the torque pass the same causal low-pass, and its output after every two time
+    constants is an equation. Equations are exact despite its lag, and noise of accelerations cannot bias the estimate.
 
-    A sample that is not finite is left out and counts as lost. `sample` bridges short gaps (`SteadySamples`). A longer
-    gap restarts derivatives, filter and equations, and the estimate is kept.
+    A sample that is not finite counts as lost. `sample` bridges short gaps (`SteadySamples`). A longer gap restarts
+    derivatives and filter; the estimate is kept.
 
     Args:
-        robot: the arm; the load is fixed to its tip, and its parameters are about the tip's frame.
+        robot: the arm; the load is fixed to its tip, and the load's parameters are in the tip's frame.
         target: "load", or "links" for all base parameters of the arm and its friction.
         arm: links and friction without load, for "load" only. The load's torque is the measured torque minus that of
-            the arm. The errors allow for the uncertainty of the arm, where its identification gives it (`KnownArm`).
-        noise: (n,) standard deviation of each torque about the model, N m. It weights the joints; the size of all
-            errors is estimated. None: 0.5 % of the effort limits.
+            the arm. Standard errors include the uncertainty of the arm, if its identification gives it (`KnownArm`).
+        noise: (n,) standard deviation of each torque about the model, N m. It weights the joints relative to each
+            other; the size of all errors is estimated. None: 0.5 % of the effort limits.
         friction: terms to estimate. None: for a load the terms that may differ from `arm`, Coulomb and viscous friction
             and offset of each joint; for links the same terms and rotor inertia.
-        forgetting: time constant, s; None: nothing is forgotten. See `SquareRootInformation`.
+        forgetting: time constant of forgetting, s; None: nothing is forgotten. See `SquareRootInformation`.
         cutoff: cutoff frequency of the low-pass, Hz; None: no low-pass, every sample is an equation.
-        period: time between samples, s, for `sample`; None: from the stamps.
-        max_rate: largest rate, Hz; faster samples are averaged by `sample`. None: no limit.
+        period: time between samples, s, for `sample`; None: from the time stamps.
+        max_rate: largest rate of samples that are used, Hz; `sample` averages faster samples. None: no limit.
         watch: whether to detect changes of the load and to restart its estimate; for "load" only.
-        torque_gain_error: standard deviation of the relative error of each joint's torque gain, which no innovation
-            shows.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain; innovations do not
+            reveal such an error.
 
     Attributes:
-        names: (k,) names of the parameters.
+        noise: (n,) standard deviation of each torque, N m.
+        n_equations: number of equations of each joint since the start or the last change of the load.
         skipped: number of samples that were not finite.
         changes: detected changes of the load.
 
     Raises:
-        IdentificationError: impossible settings.
+        IdentificationError: a setting is invalid, or `arm` does not fit the target or the robot.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class OnlineIdentification:
         n = robot.n_joints
         size = len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
-        # Of links, nothing is known whose error would show in the residuals.
+        # Without a known arm, the only systematic errors are those of the gains, which residuals do not show.
         others = self._rows.n_known + n if target == "load" else 0
         self._kinds = KindSums(n, size, others)
         self._moved = np.zeros(2 * n)
@@ -136,21 +138,21 @@ class OnlineIdentification:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """(k,) of the parameters."""
+        """Names (k,) of the parameters."""
         return self._rows.names
 
     @property
     def missing(self) -> int:
-        """Number of samples that are missing on the steady clock of `sample`."""
+        """Number of samples that are missing at the constant rate of `sample`."""
         return self._clock.missing
 
     def sample(self, time: float, q: ArrayLike, torque: ArrayLike) -> LoadChange | None:
-        """Take up position and torque (n,) of a steady clock; velocity and acceleration are their derivatives.
+        """Add positions and torques (n,), sampled at a constant rate, and differentiate the positions.
 
-        Derivatives are four samples late, and position and torque wait for them.
+        Derivatives are four samples late, and positions and torques are delayed alike.
 
         Returns:
-            The change of the load if it was noticed just now.
+            Change of the load if this sample revealed one; otherwise None.
 
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
@@ -167,10 +169,10 @@ class OnlineIdentification:
         return change
 
     def update(self, time: float, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LoadChange | None:
-        """Take up motion and torque (n,) of one instant; spacing may be uneven.
+        """Add motion and torque (n,) of one instant; the spacing of instants may be uneven.
 
         Returns:
-            The change of the load if it was noticed just now.
+            Change of the load if this sample revealed one; otherwise None.
 
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
@@ -205,7 +207,7 @@ class OnlineIdentification:
         )
 
     def new_load(self) -> None:
-        """Forget the load, but not offsets and friction: it was changed."""
+        """Forget the load, as it has changed, but keep the estimates of offsets and friction."""
         self._kinds.forget(self._rows.n_inertial, *self._state.factor, self._state.considered)
         self._state.forget(self._rows.n_inertial)
         self._walk = EstimateWalk(len(self._rows.names))
@@ -215,6 +217,7 @@ class OnlineIdentification:
         self._restart()
 
     def _restart(self) -> None:
+        """Discard samples that wait for derivatives or for the filter."""
         self._given = []
         self._motion.take()
         self._rows.restart()
@@ -224,6 +227,7 @@ class OnlineIdentification:
             self._detector.restart()
 
     def _take(self, time: float) -> LoadChange | None:
+        """Filter the samples up to a time, and use the output if an equation is due."""
         if self._filter is None:
             rows = self._sums(np.ones((1, 1)))[0]
             due = True
@@ -238,17 +242,18 @@ class OnlineIdentification:
         parts = [*self._given, *self._motion.take()]
         self._given = []
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        # The output of the low-pass belongs to an earlier sample.
+        # The output of the low-pass lags behind the newest sample, so its kind of motion is that of the mean state.
         self._moved = samples[:2].mean(axis=1).ravel()
         return self._rows.sums(samples, weights)
 
     def _use(self, time: float, sums: NDArray) -> LoadChange | None:
+        """Update the estimate with filtered equations, and test their innovations for a change of the load."""
         size = len(self._rows.names)
         rows = sums[:, : size + 1]
         considered = self._rows.considered(sums)
         unknown = sums[:, -2]
         resting = sums[:, -1]
-        # Friction of a joint at rest, or hardly off, may be anything up to its stiction.
+        # Friction of a joint at rest, or after a short displacement, may have any value up to its stiction.
         loose, self._rests = looseness(unknown, self._rests, self._rows.stiction / self.noise)
         still = self._rests > 0.0
         weights = 1.0 / (self.noise * loose)
@@ -264,7 +269,7 @@ class OnlineIdentification:
         self._squares[1] += rows[:, -1] ** 2
         if self._detector is None:
             return None
-        # Compared with possible stiction, the innovations of a rest are small and show nothing of those of motion.
+        # Innovations at rest are weighted by possible stiction; they say nothing about innovations in motion.
         self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         moving = bool(resting.min() < 0.5)
         if self.n_equations % REFRESH_SAMPLES == 0:
@@ -286,6 +291,7 @@ class OnlineIdentification:
         return change
 
     def _checked(self, time: float, names: Sequence[str], arrays: Sequence[ArrayLike]) -> NDArray | None:
+        """Return the arrays of a sample stacked, (len(arrays), n); None if a value is not finite."""
         n = self.robot.n_joints
         try:
             values = np.array(arrays, dtype=float)
@@ -316,7 +322,7 @@ def _noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
     values = np.array(noise, dtype=float)
     if values.shape != (robot.n_joints,) or not (np.isfinite(values) & (values > 0)).all():
         raise IdentificationError(
-            f"noise is {values.tolist()}; expected {robot.n_joints} numbers above 0, N m for each joint"
+            f"noise is {values.tolist()}; expected {robot.n_joints} numbers above 0, one in N m for each joint"
         )
     return values
 
@@ -326,7 +332,7 @@ def _rows(
 ) -> LoadRows | LinkRows:
     if target == "load":
         if known is None:
-            raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
+            raise IdentificationError("a load is identified from torque minus the arm's: give the identified `arm`")
         return LoadRows(robot, known, friction or FrictionModel(CHANGING_FRICTION))
     if target == "links":
         return LinkRows(robot, friction or FrictionModel(LINK_FRICTION_KEYS), noise)
