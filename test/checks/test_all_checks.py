@@ -39,21 +39,18 @@ def clean(robot):
 
 
 def change_samples(recording, name, rows, joint, value):
-    """Return the recording with changed samples of one channel."""
     array = getattr(recording, name).copy()
     array[rows, joint] = value
     return replace(recording, **{name: array})
 
 
 def resample(recording, time):
-    """Return the recording interpolated at other times."""
     channels = np.hstack([recording.position, recording.velocity, recording.torque])
     position, velocity, torque = np.hsplit(CubicSpline(recording.time, channels)(time), 3)
     return replace(recording, time=time, position=position, velocity=velocity, torque=torque)
 
 
 def create_sound_recordings(clean):
-    """Yield sound recordings with labels."""
     rng = np.random.default_rng(1)
     no_velocity = np.full((N, 3), np.nan)
     yield "clean", clean
@@ -91,7 +88,6 @@ def test_matches_joints_of_recording_and_robot_by_name(clean, robot):
 
 
 def drop_rows(recording, *gaps):
-    """Return the recording without the rows of the gaps."""
     keep = np.ones(N, bool)
     for rows in gaps:
         keep[rows] = False
@@ -106,7 +102,6 @@ def use_irregular_clock(recording):
 
 
 def clip_torque(recording, joint, low, high, offset=0.0):
-    """Return the recording with the torque of one joint clipped."""
     return change_samples(recording, "torque", ALL, joint, np.clip(recording.torque[:, joint] + offset, low, high))
 
 

@@ -25,14 +25,12 @@ def clean():
 
 
 def replace_channel(recording, name, joint, values):
-    """Return the recording with other values of one channel."""
     array = getattr(recording, name).copy()
     array[:, joint] = values
     return replace(recording, **{name: array})
 
 
 def find_fault(recording):
-    """Return the only finding of the checks."""
     (finding,) = check(recording)
     return finding
 

@@ -12,7 +12,6 @@ BODIES = [5.0, 0, 0, 0, 0.1, 0, 0, 0.1, 0, 0.1, *UPPER_ARM, *FOREARM]
 
 
 def create_table(lengths, alphas):
-    """Return a table of three revolute joints."""
     offsets = (0.3, 0.0, 0.0)
     return [
         {"a": a, "alpha": alpha, "d": d, "theta": 0.0, "type": "revolute"}

@@ -44,7 +44,6 @@ def poses(slow):
 
 
 def scale_torque(recordings, factor):
-    """Return the recordings with scaled torques."""
     return [replace(part, torque=part.torque * factor) for part in recordings]
 
 

@@ -16,7 +16,6 @@ def sound():
 
 
 def shift_encoder(case, joint, degrees):
-    """Return the recording with an offset of one joint's position."""
     position = case.recording.position.copy()
     position[:, joint] += np.radians(degrees)
     return replace(case.recording, position=position)

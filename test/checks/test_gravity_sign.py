@@ -20,12 +20,10 @@ SAMPLING_ERRORS = [{"early": pushing_servo.PERIOD_S, "speed": 2.0}, {"push": 0.0
 
 
 def judge_signs(recording, robot):
-    """Return the judgement of the signs by gravity."""
     return GravitySigns(TorqueProblem(TorqueModel(robot), motion_samples([recording]).thinned(800)))
 
 
 def reverse_torques(recording, *joints):
-    """Return the recording with reversed torques of some joints."""
     return replace(recording, torque=recording.torque * np.where(np.isin(np.arange(6), joints), -1.0, 1.0))
 
 

@@ -28,7 +28,6 @@ def clean():
 
 
 def list_findings(recording, robot):
-    """Return severity, kind and place of each finding."""
     findings = check_values(recording, CheckSettings(robot))
     return [(finding.severity, finding.kind, finding.where) for finding in findings]
 

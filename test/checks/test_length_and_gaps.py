@@ -80,7 +80,6 @@ def sound():
 
 
 def list_stamp_findings(recording, *, motion=False):
-    """Return the severity of each finding about time stamps."""
     return [finding.severity for finding in check(recording, motion=motion) if finding.kind == "time stamps"]
 
 

@@ -37,12 +37,10 @@ def find_error(case, kind):
 
 
 def create_signs(joint):
-    """Return factors (6,) that reverse one joint."""
     return np.where(np.arange(6) == joint, -1.0, 1.0)
 
 
 def reverse_channels(case, joint, *channels):
-    """Return the case with reversed channels of one joint."""
     values = {channel: getattr(case.recording, channel) * create_signs(joint) for channel in channels}
     return replace(case, recording=replace(case.recording, **values))
 

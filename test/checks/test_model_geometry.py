@@ -22,7 +22,6 @@ def case():
 
 
 def list_kinds(case):
-    """Return the kinds of all findings."""
     return [finding.kind for finding in check(case.recording, case.robot, motion=True)]
 
 
@@ -100,7 +99,6 @@ def test_joints_turned_in_turn_are_not_reported_as_swapped(arm):
 
 
 def create_case(name, seed, *choice, source="", slow=False):
-    """Return the parameters of a drawn case."""
     return pytest.param(seed, choice, source, id=name, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -33,7 +33,6 @@ def create_recording(**others):
 
 
 def list_moving_hands(*recordings, model=MODEL):
-    """Return the findings about a moving hand."""
     return [finding for finding in check(recordings, model) if finding.kind == "moving hand"]
 
 

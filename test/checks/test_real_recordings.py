@@ -30,7 +30,6 @@ def mark_slow_cases(cases, *others):
 
 
 def load_robot(robot):
-    """Return the model of a robot."""
     return RobotModel.from_urdf(DATA / robot / ROBOTS[robot], TIPS.get(robot))
 
 

@@ -15,7 +15,6 @@ def robot():
 
 
 def create_recording(amplitude, duration=20.0, source="run"):
-    """Return a recording of sinusoidal motion."""
     rng = np.random.default_rng(0)
     time = np.arange(0, duration, 0.01)
     q = amplitude * np.sin(np.outer(time, [1.1, 1.3, 1.7])) + rng.normal(0, 1e-5, (len(time), 3))
@@ -23,7 +22,6 @@ def create_recording(amplitude, duration=20.0, source="run"):
 
 
 def list_findings(recordings, robot):
-    """Return severity, kind and place of each finding."""
     return [(finding.severity, finding.kind, finding.where) for finding in check_motion(recordings, robot)]
 
 

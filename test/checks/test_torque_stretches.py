@@ -22,7 +22,6 @@ def clean():
 
 
 def list_kinds(recording):
-    """Return the kinds of all findings."""
     return [finding.kind for finding in check(recording)]
 
 

@@ -21,12 +21,10 @@ def sound():
 
 
 def find_faults(case, torque):
-    """Return the findings with other torques."""
     return check(replace(case.recording, torque=torque), case.robot, motion=True)
 
 
 def scale_torque(case, joint, factor):
-    """Return the torques with one joint scaled."""
     torque = case.recording.torque.copy()
     torque[:, joint] *= factor
     return torque

@@ -23,7 +23,6 @@ def create_readings(rate: float = 100.0) -> WrenchSeries:
 
 
 def change_readings(column: int, rows: slice, value: float) -> WrenchSeries:
-    """Return readings with one changed column."""
     series = create_readings()
     values = np.hstack([series.force, series.torque])
     values[rows, column] = value
@@ -31,7 +30,6 @@ def change_readings(column: int, rows: slice, value: float) -> WrenchSeries:
 
 
 def list_findings(series: WrenchSeries, **settings: object) -> list[str]:
-    """Return the findings as text."""
     findings = check_wrench(series, RECORDING, "run, /ft", **settings)
     return [f"{finding.severity}, {finding.kind}: {finding.message}" for finding in findings]
 

@@ -125,7 +125,6 @@ def test_sections_of_a_telescope_may_overlap(axis, is_telescope):
 
 
 def create_obstacles():
-    """Return one rotated crate."""
     pose = np.eye(4)
     pose[:3, :3] = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     pose[:3, 3] = [0.4, 0.3, 0.6]

@@ -189,7 +189,6 @@ def fixture_plain_columns():
 
 
 def compute_sum_of_squares(factor: np.ndarray, x: np.ndarray) -> float:
-    """Return the residual sum of squares of a solution."""
     return float(np.sum((factor @ np.append(x, -1.0)) ** 2))
 
 

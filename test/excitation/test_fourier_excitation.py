@@ -33,7 +33,6 @@ LOW_HZ = 0.2
 
 
 def create_flexible_excitation(base_frequency, **settings):
-    """Return the excitation of one flexible joint, with single settings replaced."""
     robot = flexible_link.robot()
     values = {"base_frequency": base_frequency, "harmonics": HARMONICS, **QUICK_FLEXIBLE, **settings}
     return flexible_excitation(robot, MotionLimits.of(robot, 15.0), flexible_link.JOINTS, **values)
@@ -130,7 +129,6 @@ QUICK = {
 
 
 def create_demo_excitation(**settings):
-    """Return the excitation of the demo arm, with single settings replaced."""
     robot = RobotModel.from_urdf(DEMO_ARM)
     guards = {"speed_fraction": 0.8, "travel_speed_fraction": 0.6, "position_margin": MARGIN}
     limits = MotionLimits.of(robot, ACCELERATION_LIMITS)
@@ -138,7 +136,6 @@ def create_demo_excitation(**settings):
 
 
 def create_planar_excitation(**settings):
-    """Return the excitation of the planar arm, with single settings replaced."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     return FourierExcitation(robot, MotionLimits.of(robot, 10.0), **{**QUICK, **settings})
 

@@ -118,7 +118,6 @@ class InfeasiblePoint(NearestPoint):
 
 
 def run_rounds(problem, start, count):
-    """Return the last iterate after some rounds."""
     iterate = Iterate(np.array(start, dtype=float))
     for _ in range(count):
         iterate = next_iterate(problem, iterate, 1.0)

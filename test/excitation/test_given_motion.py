@@ -25,7 +25,6 @@ def create_motion(start=START, goal=GOAL, duration=2.0, joints=planar_arm.JOINTS
 
 
 def read_motion(path, **settings):
-    """Return the motion of a file as an experiment."""
     return GivenMotion(ROBOT, LIMITS, WORKSPACE, path=path, **settings)
 
 

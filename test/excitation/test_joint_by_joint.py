@@ -17,7 +17,6 @@ MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])
 
 
 def create_planar_experiment(floor=-np.inf, torque=np.nan, **settings):
-    """Return the experiment of the planar arm."""
     limits = MotionLimits.of(PLANAR, 6.0, torque_limits=torque)
     return JointByJoint(PLANAR, limits, Workspace(PLANAR, floor), **settings)
 

@@ -23,7 +23,6 @@ POSE = np.array([0.3, -0.4, 0.9, 0.5, 0.9, -0.7])
 
 
 def create_demo_experiment(**settings):
-    """Return the experiment of the demo arm, with single settings replaced."""
     values = {"position_margin": MARGIN, "dwell": 0.5, **settings}
     return PayloadMotion(DEMO, LIMITS, Workspace(DEMO, 0.1, 0.1), **values)
 

@@ -17,7 +17,6 @@ from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_
 
 
 def compute_distances(points):
-    """Return the distances (n, n) between points."""
     return np.linalg.norm(points[:, np.newaxis] - points, axis=2)
 
 
@@ -43,7 +42,6 @@ MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # `clearance` does not a
 
 
 def create_demo_experiment(**settings):
-    """Return the experiment of the demo arm, with single settings replaced."""
     guards = {"position_margin": MARGIN, "speed_fraction": 0.8, "travel_speed_fraction": 0.8, "dwell": 0.5}
     return PoseSet(DEMO, MotionLimits.of(DEMO, 6.0), Workspace(DEMO, 0.1, 0.1), **{**guards, **settings})
 

@@ -83,7 +83,6 @@ ACCELERATION_LIMITS = [5.0, 5.0, 8.0, 12.0, 12.0, 15.0]
 
 
 def create_demo_experiment(**settings):
-    """Return the experiment of the demo arm, with single settings replaced."""
     robot = RobotModel.from_urdf(DEMO_ARM)
     limits = MotionLimits.of(robot, ACCELERATION_LIMITS)
     return StaticRotation(robot, limits, Workspace(robot, 0.1, 0.1), **{**SETTINGS, **settings})
@@ -228,7 +227,6 @@ def test_refuses_invalid_rotation_settings(settings, message):
 
 
 def create_search(robot, limits, workspace=None, steps=7, approach=0.05, sweep=2 * np.pi):
-    """Return the search for the hold poses of each joint."""
     experiment = Experiment(robot, limits, workspace, position_margin=0.05)
     return RotationSearch(experiment, steps, np.full(robot.n_joints, approach), sweep)
 

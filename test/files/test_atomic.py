@@ -95,7 +95,6 @@ def fixture_umask(request):
 
 
 def read_permissions(path):
-    """Return the permission bits of a file."""
     return stat.S_IMODE(path.stat().st_mode)
 
 

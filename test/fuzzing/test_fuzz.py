@@ -29,7 +29,6 @@ SEED = 20
 
 
 def fuzz_target(target, folder):
-    """Return the tally of one target."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fuzz(target, INPUT_COUNTS.get(target.name, 75), SEED, folder)

@@ -25,7 +25,6 @@ DIRECTION = GravityDirection(
 
 
 def create_document(**changes):
-    """Return a document with single changes of the entry."""
     entry = {**DIRECTION.section(), **changes}
     robot = {"name": "arm", "base": "base", "gravity": list(GRAVITY_M_S2), "gravity_direction": entry}
     return {"robot": robot}

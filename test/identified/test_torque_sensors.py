@@ -11,7 +11,6 @@ from dynid_ros.recording import Recording
 
 
 def create_sensors():
-    """Return sensors with some missing calibration values."""
     values = {
         "gain": [2.0, np.nan, 0.5],
         "offset": [1.0, 3.0, np.nan],

@@ -13,7 +13,6 @@ MEASURED = np.column_stack([np.sin(np.arange(400) / 10), 3.0 + np.cos(np.arange(
 
 
 def create_validation(rms):
-    """Return the validation of one recording with these residuals."""
     ones = np.ones(2)
     return Validation("run.csv", JOINTS, np.array(rms), 0.1 * ones, 0.9 * ones)
 

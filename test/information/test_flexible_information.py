@@ -26,14 +26,12 @@ def robot():
 
 
 def create_information(robot, base_frequency=1.0, noise=NOISE, **settings):
-    """Return the information of the flexible arm, with single settings replaced."""
     return FlexibleInformation(
         robot, PRIOR, SPEEDS, base_frequency=base_frequency, harmonics=3, noise=noise, **settings
     )
 
 
 def create_basis(robot, held=None):
-    """Return the Fourier basis of motions with three harmonics."""
     positions = np.array([(held or {}).get(name, np.nan) for name in robot.joint_names])
     return FourierBasis(MotionLimits.of(robot, 10.0), 1.0, 3, 72, positions)
 

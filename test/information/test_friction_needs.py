@@ -29,7 +29,6 @@ def move_second_joint(position):
 
 
 def create_time(duration=20.0):
-    """Return sample times in s."""
     return np.arange(0.0, duration, 1 / RATE_HZ)
 
 

@@ -35,7 +35,6 @@ def create_prediction(
     viscous=flexible_link.VISCOUS,
     **settings,
 ):
-    """Return the prediction of one flexible link."""
     prior = FlexibleJoints(stiffness, coulomb=coulomb, viscous=viscous)
     return LinkPrediction(flexible_link.robot(), prior, smoothing=np.array([smoothing]), **settings)
 

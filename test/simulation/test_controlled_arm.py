@@ -38,7 +38,6 @@ class Bench:
         return float(self.arm.position[0])
 
     def topic(self, time, position, effort=None):
-        """Publish a trajectory of one point."""
         points = TrajectoryPoints(self.names, [time], [[position]], effort=None if effort is None else [[effort]])
         self.controlled.trajectory.topic(points, self.arm.time)
 

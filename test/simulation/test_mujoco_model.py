@@ -78,7 +78,6 @@ BRANCH = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child l
 
 
 def write_branch(name, kind="revolute", parent="rod"):
-    """Return a joint and its link as URDF text."""
     return BRANCH.format(name=name, kind=kind, parent=parent, inertial=pendulum.point_mass())
 
 

@@ -13,7 +13,6 @@ JOINTS = ("a", "b")
 
 
 def create_limits(**changes):
-    """Return limits of two joints, with single limits replaced."""
     values = {"lower": [-1.0, -2.0], "upper": [1.0, 2.0], "velocity": [1.0, 1.0], "acceleration": [2.0, 2.0], **changes}
     return MotionLimits(JOINTS, ("rad", "m"), **{name: np.array(value) for name, value in values.items()})
 

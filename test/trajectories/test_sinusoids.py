@@ -14,7 +14,6 @@ POSE = np.array([0.3, -0.2])
 
 
 def create_limits(lower=-1.0, upper=1.0, velocity=2.0, acceleration=8.0, **changes):
-    """Return limits of two joints, with single limits replaced."""
     return MotionLimits(JOINTS, ("rad", "m"), lower, upper, velocity, acceleration, **changes)
 
 

@@ -54,7 +54,6 @@ def test_refuses_floors_without_gravity():
 
 
 def create_demo_arm():
-    """Return the demo arm and its bodies."""
     robot = RobotModel.from_urdf(DEMO_ARM)
     return robot, Bodies.of(robot)
 
