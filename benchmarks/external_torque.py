@@ -98,9 +98,13 @@ def measure(arm: str, seed: int, learn: float, work: float, pushed: float) -> Co
     residuals = [monitor.residuals(*run) for run in (learned, judged, touched)]
     ratios = [np.abs(residual) / std for residual, std in residuals]
     residual, std = residuals[1]
-    own = np.abs(residual) / np.sqrt(std**2 - result.residual_rms**2 + np.mean(np.square(fit_residuals), axis=0))
+    standardized = np.abs(residual) / np.sqrt(
+        std**2 - result.residual_rms**2 + np.mean(np.square(fit_residuals), axis=0)
+    )
     share = ALARM_RATES_PER_HOUR[0] / 3600.0 / n
-    needed = np.array([[tail_level(judged[0], column, share) for column in ratio.T] for ratio in (ratios[1], own)])
+    needed = np.array(
+        [[tail_level(judged[0], column, share) for column in ratio.T] for ratio in (ratios[1], standardized)]
+    )
     needed /= normal_level(share, OBSERVER_BANDWIDTH)
     outcome = ContactOutcome(f"{arm} {seed}{', loaded' * (seed % 2)}", {}, {}, {}, {}, {}, {}, needed)
     for rate in ALARM_RATES_PER_HOUR:
@@ -108,7 +112,7 @@ def measure(arm: str, seed: int, learn: float, work: float, pushed: float) -> Co
         outcome.asked[rate] = rate / 3600.0 * (judged[0][-1] - judged[0][0])
         outcome.calibrated[rate] = alarms(judged[0], ratios[1], levels)
         outcome.alone[rate] = alarms(judged[0], ratios[1], normal_level(rate / 3600.0 / n, OBSERVER_BANDWIDTH))
-        outcome.own[rate] = alarms(judged[0], own, normal_level(rate / 3600.0 / n, OBSERVER_BANDWIDTH))
+        outcome.own[rate] = alarms(judged[0], standardized, normal_level(rate / 3600.0 / n, OBSERVER_BANDWIDTH))
         outcome.threshold[rate] = levels * np.median(residuals[1][1], axis=0)
         outcome.delays[rate] = np.array(
             [(delay(touched[0], ratios[2] / levels, push), outcome.threshold[rate][push.joint]) for push in pushes]

@@ -142,13 +142,13 @@ def row(name: str, samples: Sequence[Sample]) -> str:
     covered = np.array([one.covered for one in samples])
     half = np.array([one.half for one in samples])
     errors = np.array([one.error for one in samples])
-    known = np.isfinite(covered)
-    both = np.isfinite(errors).all(axis=1)
-    recursion = f"{np.median(errors[both, 1]):9.2f}" if both.any() else f"{'':>9}"
+    finite = np.isfinite(covered)
+    in_both = np.isfinite(errors).all(axis=1)
+    recursion = f"{np.median(errors[in_both, 1]):9.2f}" if in_both.any() else f"{'':>9}"
     return (
-        f"{name:<36}{len(samples):>5}{known.sum():>7}{np.mean(covered[known]):>9.1%}{known.mean():>8.0%}"
-        f"{np.median(half[known]):>11.2%}{np.nanmedian(errors[:, 0]):>9.2f}{recursion}"
-        f"{np.sum(errors[both, 0] > 1.1 * errors[both, 1]):>5} of {both.sum():<4}"
+        f"{name:<36}{len(samples):>5}{finite.sum():>7}{np.mean(covered[finite]):>9.1%}{finite.mean():>8.0%}"
+        f"{np.median(half[finite]):>11.2%}{np.nanmedian(errors[:, 0]):>9.2f}{recursion}"
+        f"{np.sum(errors[in_both, 0] > 1.1 * errors[in_both, 1]):>5} of {in_both.sum():<4}"
         f"{sum(one.warned for one in samples):>5}"
     )
 
@@ -156,8 +156,8 @@ def row(name: str, samples: Sequence[Sample]) -> str:
 def coverage_row(name: str, covered: Sequence[np.ndarray]) -> str:
     """Return a row with the coverage of intervals."""
     values = np.concatenate(covered)
-    known = np.isfinite(values)
-    return f"{name:<36}{len(covered):>5}{known.sum():>7}{np.mean(values[known]) if known.any() else np.nan:>9.1%}"
+    finite = np.isfinite(values)
+    return f"{name:<36}{len(covered):>5}{finite.sum():>7}{np.mean(values[finite]) if finite.any() else np.nan:>9.1%}"
 
 
 def run(arms: Sequence[str], ways: Sequence[str], seeds: Sequence[int], processes: int = 1) -> dict:
@@ -193,9 +193,9 @@ def main() -> None:
         samples = [one for (_, name), some in outcomes.items() for one in some if name == way]
         print(coverage_row(f"{way}, global", [one.covered for one in samples]))
         print(coverage_row(f"{way}, recursive", [one.recursive for one in samples]))
-    every = [one for samples in outcomes.values() for one in samples]
-    print(coverage_row("all, global", [one.covered for one in every]))
-    print(coverage_row("all, recursive", [one.recursive for one in every]))
+    all_samples = [one for samples in outcomes.values() for one in samples]
+    print(coverage_row("all, global", [one.covered for one in all_samples]))
+    print(coverage_row("all, recursive", [one.recursive for one in all_samples]))
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ def gravity(arm: str, mount: str, seed: int) -> Sample:
         samples
     )
     low, high = result.confidence_intervals().T
-    known = np.isfinite(low + true.truth)
-    return judged(result.direction, truth, ((low <= true.truth) & (true.truth <= high))[known])
+    finite = np.isfinite(low + true.truth)
+    return judged(result.direction, truth, ((low <= true.truth) & (true.truth <= high))[finite])
 
 
 def links(arm: str, mount: str, seed: int, *, chosen: bool = False) -> Sample:
@@ -99,8 +99,8 @@ def links(arm: str, mount: str, seed: int, *, chosen: bool = False) -> Sample:
     ).fit(experiment.recording)
     low, high = result.base_parameters.confidence_intervals(0.95).T
     values = experiment.truth(result.base)
-    known = np.isfinite(low + values)
-    sample = judged(result.direction, truth, ((low <= values) & (values <= high))[known])
+    finite = np.isfinite(low + values)
+    sample = judged(result.direction, truth, ((low <= values) & (values <= high))[finite])
     return replace(sample, bound=bound(experiment, conditions, truth))
 
 

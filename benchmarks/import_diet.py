@@ -86,14 +86,14 @@ def write_motion(robot: RobotModel, path: Path) -> None:
 
 def run(root: Path, program: str, arguments: Sequence[str], folder: Path, profiled: bool = False) -> dict[str, float]:
     """Return the imports and the cost of a program of the version in `root`."""
-    written = folder / "measured.json"
-    settings = f"import sys; WRITTEN = {str(written)!r}; sys.argv = {['dynid', *arguments]!r}"
+    output = folder / "measured.json"
+    settings = f"import sys; WRITTEN = {str(output)!r}; sys.argv = {['dynid', *arguments]!r}"
     source = f"{settings}{HARNESS}{PROFILE if profiled else ''}{program}"
-    written.unlink(missing_ok=True)
+    output.unlink(missing_ok=True)
     process = subprocess.run([sys.executable, "-c", source], cwd=root, capture_output=True, text=True, check=False)
-    if not written.exists():
+    if not output.exists():
         raise RuntimeError(f"{program} {' '.join(arguments)}:\n{process.stderr}")
-    return literal_eval(written.read_text())
+    return literal_eval(output.read_text())
 
 
 def measure(root: Path, repeats: int) -> dict[str, dict[str, float]]:

@@ -79,8 +79,8 @@ class Coverage:
     @property
     def naively(self) -> float:
         """Coverage with the standard errors of white noise."""
-        known = np.isfinite(self.naive)
-        return float(np.mean(np.abs(self.error[known]) <= 1.96 * self.naive[known]))
+        finite = np.isfinite(self.naive)
+        return float(np.mean(np.abs(self.error[finite]) <= 1.96 * self.naive[finite]))
 
     @property
     def by_name(self) -> dict[str, float]:
@@ -117,9 +117,9 @@ def sample(conditions: Conditions, rng: np.random.Generator, *, auto: bool = Fal
     if with_naive:
         white = replace(identification, errors="white", torque_gain_error=0.0)
         naive = white.fit(experiment.recording).base_parameters.standard_errors
-    known = np.isfinite(truth)
+    finite = np.isfinite(truth)
     values = (np.array(estimate.names), truth, estimate.values - truth, (high - low) / 2, naive)
-    return Sample(*(value[known] for value in values))
+    return Sample(*(value[finite] for value in values))
 
 
 def run(conditions: Sequence[Conditions], repetitions: int, seed: int, auto: bool = False) -> Iterator[list[Sample]]:

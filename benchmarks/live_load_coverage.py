@@ -82,11 +82,11 @@ def lines(judged: np.ndarray) -> Sequence[str]:
     texts = []
     for k, row in enumerate(ROWS):
         error, half = judged[:, 0, k], judged[:, 1, k]
-        known = np.isfinite(error)
-        held = {name: np.abs(error[:, part])[known[:, part]] <= 1 for name, part in GROUPS.items()}
+        finite = np.isfinite(error)
+        held = {name: np.abs(error[:, part])[finite[:, part]] <= 1 for name, part in GROUPS.items()}
         shares = [f"{name} {np.mean(inside):6.1%}" for name, inside in held.items() if inside.size]
-        width = np.nanmedian(half[:, 0]) if known[:, 0].any() else np.nan
-        texts.append(f"  {row:12} {known.sum():5d} intervals: {', '.join(shares)}; mass ± {width:.3f} kg (median)")
+        width = np.nanmedian(half[:, 0]) if finite[:, 0].any() else np.nan
+        texts.append(f"  {row:12} {finite.sum():5d} intervals: {', '.join(shares)}; mass ± {width:.3f} kg (median)")
     return texts
 
 

@@ -87,17 +87,17 @@ def measure(conditions: LoadConditions, seed: int) -> Sample | None:
 
 def table(samples: Iterable[Sample | None]) -> str:
     """Return a row of the table."""
-    known = [sample for sample in samples if sample is not None]
+    complete = [sample for sample in samples if sample is not None]
     mass, center, inertia = (
-        np.array([getattr(sample, name) for sample in known]) for name in ("mass", "center", "inertia")
+        np.array([getattr(sample, name) for sample in complete]) for name in ("mass", "center", "inertia")
     )
-    held = np.mean([sample.held for sample in known], axis=0)
+    held = np.mean([sample.held for sample in complete], axis=0)
     texts = [
         f"{scale * np.median(x):6.2f} ({scale * np.quantile(x, 0.95):5.2f})"
         for x, scale in ((mass, 100), (center, 1e3), (inertia, 100))
     ]
     return (
-        f"{len(known):4d}  {'  '.join(texts)}   mass {held[0]:.1%}, moments {held[1:4].mean():.1%}, inertia "
+        f"{len(complete):4d}  {'  '.join(texts)}   mass {held[0]:.1%}, moments {held[1:4].mean():.1%}, inertia "
         f"{held[4:10].mean():.1%}, centre {held[10:].mean():.1%}, all {held.mean():.1%}"
     )
 

@@ -83,9 +83,9 @@ def beyond(experiment: Experiment, result: LinkResult) -> tuple[float, float]:
     truth = experiment.truth(result.base)
     estimate = result.base_parameters
     half = np.ptp(estimate.confidence_intervals(0.95), axis=1) / 2
-    known = np.isfinite(truth) & np.isfinite(estimate.values)
-    error = np.abs(estimate.values - truth)[known]
-    ratio = error / half[known]
+    finite = np.isfinite(truth) & np.isfinite(estimate.values)
+    error = np.abs(estimate.values - truth)[finite]
+    ratio = error / half[finite]
     large = error > SMALL_PARAMETER * np.nanmax(np.abs(truth))
     return float(np.mean(ratio < 1.0)), float(np.max(ratio, where=large, initial=0.0))
 

@@ -267,9 +267,9 @@ class Run:
         base = [entry for entry in document["base_parameters"] if entry.get("std") is not None]
         true = np.array([evaluate_expression(entry["expression"], self.truth.values) for entry in base])
         half = half_width([entry["std"] for entry in base], [entry.get(DOF) or np.inf for entry in base])
-        known = np.isfinite(true)
-        inside = np.abs(np.array([entry["value"] for entry in base]) - true)[known] <= half[known]
-        self.inside = int(inside.sum()), int(known.sum())
+        finite = np.isfinite(true)
+        inside = np.abs(np.array([entry["value"] for entry in base]) - true)[finite] <= half[finite]
+        self.inside = int(inside.sum()), int(finite.sum())
 
     def weigh(self, count: int) -> None:
         """Identify loads with the model in the folder, the first by the command."""
@@ -337,9 +337,9 @@ def row(runs: Sequence[Run], loads: int) -> list[str]:
     return [*cells, f"{time.monotonic() - start:.0f} s"]
 
 
-def total(what: str, runs: Sequence[Run]) -> tuple[int, int]:
+def total(outcome: str, runs: Sequence[Run]) -> tuple[int, int]:
     """Return the number inside, and the number of all."""
-    inside, of = np.sum([getattr(run, what) for run in runs], axis=0)
+    inside, of = np.sum([getattr(run, outcome) for run in runs], axis=0)
     return int(inside), int(of)
 
 

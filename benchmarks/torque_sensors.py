@@ -117,9 +117,9 @@ def dynamic(repetitions: int, mass: float, seed: int = 0) -> dict[str, Errors]:
         )
         errors_by_case[names[0]].add(result, 1 / (1 + first.torque_gain_error), first.torque_offset, size)
         gravity = KnownGravity.of_document(result.document(), robot)
-        again = measure(plain, later, rng)
+        repeated = measure(plain, later, rng)
         for name, moments in zip(names[1:], (exact, gravity), strict=True):
-            without = TorqueSensorCalibration(robot, gravity=moments).fit(again)
+            without = TorqueSensorCalibration(robot, gravity=moments).fit(repeated)
             errors_by_case[name].add(without, 1 / (1 + later.torque_gain_error), later.torque_offset, size)
     return errors_by_case
 
@@ -209,7 +209,7 @@ def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
         f"observer, false alarms in {1000 * runs} dwells without drift: {alarms}; "
         f"at most {rate * 1000 * runs:.0f} stated"
     )
-    for what, drift in (("gain", {"gain": 0.02}), ("gain", {"gain": 0.05}), ("offset", {"offset": 0.005})):
+    for quantity, drift in (("gain", {"gain": 0.02}), ("gain", {"gain": 0.05}), ("offset", {"offset": 0.005})):
         delays, dates, named = [], [], 0
         for _ in range(20):
             one = observer()
@@ -219,7 +219,7 @@ def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
             delays += [(alarm.time - 2000.0) / 10.0 + 1 for alarm in mine]
             final = [alarm for alarm in one.alarms if alarm.joint == "joint_3"]
             dates += [abs(alarm.since - 2000.0) / 10.0 for alarm in final]
-            named += sum(alarm.cause == what for alarm in final)
+            named += sum(alarm.cause == quantity for alarm in final)
         if delays:
             print(
                 f"observer, joint 3 drifts, {drift}: found in {len(delays)} of 20 runs, after "

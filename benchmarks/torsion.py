@@ -33,8 +33,8 @@ def main() -> None:
     train = kuka_recording(files[0] if files else KUKA)
     judge("all of it", train, [kuka_recording(path) for path in files[1:]] or [train])
     if len(files) < 2:
-        for name, seen, unseen in kuka_parts(train):
-            judge(name, train.slice(seen), [train.slice(unseen)])
+        for name, training, unseen in kuka_parts(train):
+            judge(name, train.slice(training), [train.slice(unseen)])
 
 
 def judge(name: str, train: Recording, unseen: Sequence[Recording]) -> None:

@@ -200,8 +200,8 @@ def row(case: Case, seed: int, folder: Path) -> list[str]:
     base = [entry for entry in document["base_parameters"] if entry.get("std") is not None]
     errors = np.array([entry["value"] - evaluate_expression(entry["expression"], true) for entry in base])
     std = np.array([entry["std"] for entry in base])
-    known = np.isfinite(errors)
-    inside = np.abs(errors[known]) <= 1.96 * std[known]
+    finite = np.isfinite(errors)
+    inside = np.abs(errors[finite]) <= 1.96 * std[finite]
     q = np.array([truth.random_motion(rng)[0][k] for k in rng.integers(0, 1000, 200)])
     gravity = truth.dynamics.torque(q)
     largest = np.abs(gravity).max(axis=0)
@@ -216,7 +216,7 @@ def row(case: Case, seed: int, folder: Path) -> list[str]:
     ]
     return [
         f"{nominal.n_joints} / {nominal.n_links}",
-        f"{inside.sum()} of {known.sum()}",
+        f"{inside.sum()} of {finite.sum()}",
         f"{100 * worst:.2f} %",
         *(f"{error:.2f} %" for error in errors_percent),
         f"{took:.0f} s",

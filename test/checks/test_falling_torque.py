@@ -42,7 +42,7 @@ def test_reports_joint_and_slope_of_falling_torque(robot):
 
 
 def test_reports_falling_torque_without_masses(robot):
-    """Without masses, gravity does not determine the signs."""
+    """Gravity does not determine the signs without masses."""
     unknown = RobotModel(robot.chain, 0.0 * robot.parameters, robot.gravity)
     (finding,) = check(create_recording(robot), unknown, motion=True)
     assert finding.kind == "falling torque"

@@ -45,7 +45,7 @@ ROWS = slice(100, 700, 3)
 
 
 def test_presliding_friction_matches_dahl_and_is_low_passed():
-    """After each reversal at 0.1 rad/s the friction approaches one by exp(-displacement / distance)."""
+    """Friction approaches one by exp(-displacement / distance) after each reversal at 0.1 rad/s."""
     time = np.arange(801) / RATE_HZ
     displacement = 0.1 * np.where(time <= 2.0, time, time - 2.0)
     position = np.where(time <= 2.0, displacement, 0.2 - displacement)[:, None]

@@ -59,7 +59,7 @@ def test_uses_recordings_of_different_rates_together():
 
 
 def test_rounding_of_the_times_does_not_change_presliding_friction():
-    """At 250 Hz, 0.01 s are two and a half steps, which rounding turns into two or three."""
+    """A duration of 0.01 s is two and a half steps at 250 Hz, which rounding turns into two or three."""
     time = np.arange(2500) / 250.0
     q = np.sin(np.outer(time, ANGULAR_FREQUENCIES))
     samples = []

@@ -95,7 +95,7 @@ def test_reports_torques_without_gravity(robot, name):
 
 
 def test_counterbalances_are_not_mistaken_for_compensation():
-    """In the KR300, gravity loads only the second axis by more than a fifth of the maximum.
+    """Gravity of the KR300 loads only the second axis by more than a fifth of the maximum.
 
     Its motion is slow first and then fast, and its friction saturates with speed, which is not drift.
     """

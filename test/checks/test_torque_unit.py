@@ -98,7 +98,7 @@ def test_noise_is_not_mistaken_for_another_unit():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(("size", "severity"), [(120.0, None), (200.0, "warning"), (2000.0, "error")])
 def test_judges_torques_of_either_sign(sign, size, severity):
-    """All three joints are limited to 50 N m; the second has 45 N m."""
+    """The three joints are limited to 50 N m; the second has 45 N m."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     position = np.tile([0.0, 0.3, 1.0], (50, 1))
     still = np.zeros((50, 3))

@@ -18,7 +18,7 @@ from dynid_ros.trajectories import MotionLimits, Workspace
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "max_false_share"), [("ur10", 0.13), ("panda", 0.08)])
 def test_capsules_detect_all_collisions_of_real_meshes(name, max_false_share):
-    """For each pair of links: wherever two meshes touch, their capsules do."""
+    """Capsules of two links touch wherever their meshes do."""
     robot, bodies = arm_meshes.arm(name)
     workspace = Workspace(robot, bodies=bodies)
     coal = arm_meshes.CoalArm(name)

@@ -237,7 +237,7 @@ def test_intervals_contain_the_truth_of_simulations():
     ],
 )
 def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):
-    """All recordings share the sensors, so gain errors cause no differences."""
+    """The recordings share the sensors, so gain errors cause no differences."""
     robot = real_robot(name)
     friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
     agreement = {}
@@ -259,7 +259,7 @@ def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):
 
 
 def test_known_errors_are_subtracted_from_the_residuals():
-    """Their expected contribution is subtracted, but no variance falls below that of the noise."""
+    """The expected contribution is subtracted, but no variance falls below that of the noise."""
     rng = np.random.default_rng(0)
     kinds = 10
     samples = 40

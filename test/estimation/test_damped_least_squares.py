@@ -69,8 +69,8 @@ def test_shortens_steps_that_cannot_be_evaluated():
 
 
 def test_parameters_at_a_bound_do_not_stop_the_others():
-    found = find_minimum([2.0, 4.0], lower=[1.5, -np.inf])
-    np.testing.assert_allclose(found.values, [1.5, 2.25], atol=3 * SIGMA)
+    result = find_minimum([2.0, 4.0], lower=[1.5, -np.inf])
+    np.testing.assert_allclose(result.values, [1.5, 2.25], atol=3 * SIGMA)
 
 
 def test_takes_no_step_from_the_minimum():

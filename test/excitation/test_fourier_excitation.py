@@ -267,7 +267,7 @@ def test_default_noise_is_proportional_to_torque_limits():
 
 @pytest.mark.slow
 def test_prior_information_changes_the_motion():
-    """After many recordings of one motion, another motion adds more information than its repetition."""
+    """Another motion adds more information than the repetition of a motion that was recorded many times."""
     first = create_planar_excitation(criterion="determinant")
     series = first.plan().series
     time = np.linspace(0.0, 10.0, 500)

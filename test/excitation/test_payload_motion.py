@@ -107,7 +107,7 @@ def compute_tool_angles(position, axis):
 
 @pytest.mark.parametrize("highest", [1.0, 0.1])
 def test_quick_turns_stay_in_asymmetric_ranges(monkeypatch, highest):
-    """All turns stay in a range from -0.1 rad, also where it ends before the limits are reached."""
+    """Turns stay in a range from -0.1 rad, also where it ends before the limits are reached."""
     find_range = ToolRotation.within
 
     def find_shifted_range(*arguments, **settings):

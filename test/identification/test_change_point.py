@@ -59,7 +59,7 @@ def test_detects_a_change_that_exceeds_the_noise(change, detected):
 
 
 def test_covariance_of_few_segments_is_unbiased():
-    """Without the factor s / (s - 1), the covariance of five segments would be a fifth too small."""
+    """The covariance of five segments would be a fifth too small without the factor s / (s - 1)."""
     rng = np.random.default_rng(2)
     few = np.mean([np.trace(_Part.of(normal_equations(rng, 5)).clustered) for _ in range(200)])
     many = np.mean([np.trace(_Part.of(normal_equations(rng, 40)).clustered) for _ in range(60)])

@@ -80,9 +80,9 @@ def test_windows_are_independent_of_the_blocks():
     assert len(pieces) > 2
     regressor, impulse = map(np.concatenate, zip(*pieces, strict=True))
     later = slice(2500, 3001)
-    again = stacked(robot, None, 0.005, (q[later], qd[later]), q[later], window=0.1)
-    np.testing.assert_allclose(regressor[250:], again[0], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(impulse[250:], again[1], rtol=0, atol=1e-12)
+    delayed = stacked(robot, None, 0.005, (q[later], qd[later]), q[later], window=0.1)
+    np.testing.assert_allclose(regressor[250:], delayed[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(impulse[250:], delayed[1], rtol=0, atol=1e-12)
 
 
 def test_window_at_rest_contains_gravity_only():

@@ -106,7 +106,7 @@ def test_copy_of_a_recording_is_no_repetition():
 
 
 def test_single_change_of_friction_has_few_degrees_of_freedom():
-    """One change of temperature does not predict the next one, however long the runs are."""
+    """A change of temperature does not predict the next one, however long the runs are."""
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, coulomb=(1.0, 2.0, 1.0))])
     assert np.isnan(measured.floor[1]) or measured.drift[1] > 0.9
     assert measured.dof[1] < 5 < measured.dof[0]
@@ -114,9 +114,9 @@ def test_single_change_of_friction_has_few_degrees_of_freedom():
 
 def test_document_is_read_back():
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, shift=0.3)])
-    again = read_repeatability({"repeatability": measured.document()}, ROBOT.joint_names)
-    np.testing.assert_allclose(again.floor, measured.floor)
-    assert again.document() == measured.document()
+    restored = read_repeatability({"repeatability": measured.document()}, ROBOT.joint_names)
+    np.testing.assert_allclose(restored.floor, measured.floor)
+    assert restored.document() == measured.document()
     assert read_repeatability({}, ROBOT.joint_names) is None
 
 

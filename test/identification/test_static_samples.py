@@ -151,8 +151,8 @@ def test_refuses_too_few_samples():
 
 def test_joined_samples_have_part_numbers():
     one = static_samples(stepping(np.array([0.0, 0.3])), SampleRules())
-    both = Samples.join([one, one])
-    assert list(both.part) == [0] * len(one) + [1] * len(one)
+    joined = Samples.join([one, one])
+    assert list(joined.part) == [0] * len(one) + [1] * len(one)
 
 
 def test_pairs_approaches_with_the_same_load():

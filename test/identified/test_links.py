@@ -172,7 +172,7 @@ def test_standard_errors_of_moments_cover_the_truth():
 
 
 def test_does_not_compensate_locked_joints(tmp_path):
-    """Its gravity torque cannot be distinguished from its offset; joints before it depend on it."""
+    """The gravity torque of the joint cannot be distinguished from its offset; joints before it depend on it."""
     robot = ur10()
     result = identify_arm(robot, JointFriction(offset=True, smoothing=0.02), still=(1, 2, 3))
     section = result.document()["gravity"]

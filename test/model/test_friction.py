@@ -151,7 +151,7 @@ def test_builds_friction_by_joint_name():
 
 
 def test_coupled_joints_have_coupling_terms():
-    """In a Stäubli TX40 the motor of joint 6 turns with joint 5."""
+    """The motor of joint 6 of a Stäubli TX40 turns with joint 5."""
     arm = puma()
     friction = FrictionModel.by_name(arm, {}, coupled=[("joint_5", "joint_6")])
     assert friction.names(arm) == (

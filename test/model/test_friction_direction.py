@@ -56,10 +56,10 @@ def test_new_runs_start_without_memory():
     ((key, direction),) = friction.memory(q, starts=[len(TIME)]).items()
     assert key == ((0,), 1e-3)
     np.testing.assert_allclose(direction[: len(TIME)], direction[len(TIME) :], atol=1e-9)
-    again = SlidingMemory([key])
-    again.advance(q[:100])
-    again.restart()
-    assert again.advance(q[50:60])[key][0] == 0.0
+    restored = SlidingMemory([key])
+    restored.advance(q[:100])
+    restored.restart()
+    assert restored.advance(q[50:60])[key][0] == 0.0
 
 
 def test_refuses_a_sliding_length_without_positions():

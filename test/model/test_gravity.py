@@ -152,7 +152,7 @@ def test_refuses_vectors_of_wrong_size():
 
 
 def test_torque_on_a_tilting_base_agrees_with_pinocchio():
-    """One compiled function serves all directions of gravity."""
+    """A single compiled function serves all directions of gravity."""
     ur5 = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur5_robot.urdf"), tip="tool0")
     model = GravityModel(ur5)
     down = [0.0, 0.0, -9.81]

@@ -15,7 +15,7 @@ from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 
 
 def assert_pinocchio_reads(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
-    """Assert that gravity and inverse dynamics agree with Pinocchio to 1e-9 of the largest torque."""
+    """Check that gravity and inverse dynamics agree with Pinocchio to 1e-9 of the largest torque."""
     arm = PinocchioArm(urdf, robot.joint_names, robot.gravity, robot.posture)
     q, qd, qdd = np.random.default_rng(4).normal(size=(3, 20, robot.n_joints))
     gravity = robot.gravity_torque(q, parameters)
@@ -32,8 +32,8 @@ def test_model_includes_the_gripper(name):
     elsewhere = robot.with_posture(dict.fromkeys(robot.posture, 0.0))
     assert np.abs(elsewhere.parameters - robot.parameters).max() > 1e-6
     assert_pinocchio_reads(robot.urdf, elsewhere, elsewhere.parameters)
-    again = elsewhere.with_posture(robot.posture).parameters
-    np.testing.assert_allclose(again, robot.parameters, rtol=0, atol=1e-12 * np.abs(again).max())
+    restored = elsewhere.with_posture(robot.posture).parameters
+    np.testing.assert_allclose(restored, robot.parameters, rtol=0, atol=1e-12 * np.abs(restored).max())
 
 
 @pytest.mark.parametrize("name", GRIPPERS)

@@ -149,8 +149,8 @@ def test_rows_of_a_regressor_equal_those_of_a_motion(coupled):
     samples = motion(robot)
     friction = FrictionModel([EVERYTHING[1], EVERYTHING[2], EVERYTHING[3]], coupled)
     whole = np.concatenate([robot.torque_regressor(*samples), friction.of_motion(robot, *samples)], axis=-1)
-    for found, expected in zip(columns.rows_of(whole), columns.rows(*samples), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+    for rows, expected in zip(columns.rows_of(whole), columns.rows(*samples), strict=True):
+        np.testing.assert_allclose(rows, expected, atol=1e-12)
     several = LinkColumns(robot, [EVERYTHING] * 3)
     with pytest.raises(IdentificationError, match="friction that is given, not 'auto'"):
         several.rows_of(whole)

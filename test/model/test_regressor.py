@@ -20,7 +20,7 @@ def motions(rng, n_samples, n):
 
 
 def assert_gradients(robot, truth, rng):
-    """Assert the three gradients of a random function of the regressor, at a few samples."""
+    """Check the three gradients of a random function of the regressor, at a few samples."""
     motion = motions(rng, 3, robot.n_joints)
     regressor = DifferentiableRegressor(robot.chain, robot.gravity)
     matrix = regressor.matrix(*motion)
@@ -56,14 +56,14 @@ def test_selected_columns_equal_those_of_all():
     robot = RobotModel.from_urdf(random_urdf(rng, 4), tip=TIP)
     columns = np.array([3, 7, 9, 12, 24, 29, 38])
     motion = motions(rng, 5, 4)
-    every = DifferentiableRegressor(robot.chain, robot.gravity)
+    complete = DifferentiableRegressor(robot.chain, robot.gravity)
     some = DifferentiableRegressor(robot.chain, robot.gravity, columns)
-    matrix = every.matrix(*motion)
+    matrix = complete.matrix(*motion)
     np.testing.assert_array_equal(some.matrix(*motion), matrix[:, columns])
     np.testing.assert_array_equal(matrix, robot.torque_regressor(*motion).transpose(1, 2, 0))
     weights = np.zeros_like(matrix)
     weights[:, columns] = rng.standard_normal((4, len(columns), 5))
-    for a, b in zip(every.gradient(weights), some.gradient(weights[:, columns]), strict=True):
+    for a, b in zip(complete.gradient(weights), some.gradient(weights[:, columns]), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_identifies_the_block_of_the_paper(block):
 
 
 def test_integral_form_needs_no_accelerations(block):
-    """In eqs. 25 to 27, the accelerations are replaced by the difference of the twists at the ends."""
+    """Eqs. 25 to 27 replace the accelerations by the difference of the twists at the ends."""
     parameters, wrenches = block
     robot = mit_arm()
     step = 1.3 / 199

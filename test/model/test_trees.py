@@ -141,15 +141,15 @@ def test_urdf_of_a_tree_has_the_parameters_of_every_link():
 def test_tree_contains_its_chains():
     baxter = example_urdf("baxter_description/urdf/baxter.urdf")
     left = RobotModel.from_urdf(baxter, "left_wrist")
-    both = RobotModel.from_urdf(baxter, "left_wrist,right_wrist")
-    assert both.chain.tips == ("left_wrist", "right_wrist")
-    assert both.joint_names[:7] == left.joint_names
-    assert both.joint_names == RobotModel.from_urdf(baxter, ["left_wrist", "right_wrist"]).joint_names
+    two_arms = RobotModel.from_urdf(baxter, "left_wrist,right_wrist")
+    assert two_arms.chain.tips == ("left_wrist", "right_wrist")
+    assert two_arms.joint_names[:7] == left.joint_names
+    assert two_arms.joint_names == RobotModel.from_urdf(baxter, ["left_wrist", "right_wrist"]).joint_names
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 5, 14))
     torque = left.inverse_dynamics(q[:, :7], qd[:, :7], qdd[:, :7])
-    np.testing.assert_array_equal(both.inverse_dynamics(q, qd, qdd)[:, :7], torque)
-    assert not both.torque_regressor(q, qd, qdd)[:, 7:, :70].any()
-    assert both.base_parameters().rank == 2 * left.base_parameters().rank
+    np.testing.assert_array_equal(two_arms.inverse_dynamics(q, qd, qdd)[:, :7], torque)
+    assert not two_arms.torque_regressor(q, qd, qdd)[:, 7:, :70].any()
+    assert two_arms.base_parameters().rank == 2 * left.base_parameters().rank
     assert RobotModel.from_urdf(baxter, ["left_wrist"]).kinematics_sha256 == left.kinematics_sha256
 
 

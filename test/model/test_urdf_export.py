@@ -50,9 +50,9 @@ def test_mujoco_reads_the_exported_parameters(name):
     robot = RobotModel.from_urdf(path, tip, gravity=(1.1, -2.3, -9.4))
     parameters = draw_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
-    again = RobotModel.from_urdf(urdf, tip)
-    assert_parameters(again.parameters, parameters)
-    assert again.kinematics_sha256 == robot.kinematics_sha256
+    exported = RobotModel.from_urdf(urdf, tip)
+    assert_parameters(exported.parameters, parameters)
+    assert exported.kinematics_sha256 == robot.kinematics_sha256
     assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
     assert_same_torque(urdf, robot, parameters)
 

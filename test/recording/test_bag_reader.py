@@ -107,8 +107,8 @@ def test_refuses_a_double_publisher(tmp_path):
 
 
 def test_refuses_backward_stamps_unless_reception_times_are_used(tmp_path):
-    again = states(received=START + 10**9)
-    path = write_bag(tmp_path / "bag", [*states(), *again])
+    later = states(received=START + 10**9)
+    path = write_bag(tmp_path / "bag", [*states(), *later])
     with pytest.raises(RecordingError, match=r"time goes backward at sample 20: .*receive_time=True"):
         Recording.read(path)
     recording = Recording.read(path, receive_time=True)

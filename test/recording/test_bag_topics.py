@@ -116,8 +116,8 @@ def links_behind(offset, delay, names=("b", "a")):
 
 @pytest.mark.parametrize("delay", [0, 3 * MS])
 def test_reads_link_positions_of_another_topic(tmp_path, delay):
-    both = [m for pair in zip(states(), links_behind(0.5, delay), strict=True) for m in pair]
-    path = write_bag(tmp_path / "bag", both)
+    messages = [m for pair in zip(states(), links_behind(0.5, delay), strict=True) for m in pair]
+    path = write_bag(tmp_path / "bag", messages)
     assert Recording.read(path).link_position is None
     recording = Recording.read(path, link_states_topic="link_states")
     covered = slice(1 if delay else 0, None)
@@ -128,7 +128,7 @@ def test_reads_link_positions_of_another_topic(tmp_path, delay):
 
 
 def test_refuses_link_positions_of_other_joints(tmp_path):
-    both = [*states(), *links_behind(0.0, 0, names=("c", "d"))]
-    path = write_bag(tmp_path / "bag", both)
+    messages = [*states(), *links_behind(0.0, 0, names=("c", "d"))]
+    path = write_bag(tmp_path / "bag", messages)
     with pytest.raises(RecordingError, match=r"no message of /link_states names joint\(s\) a, b; it has c, d"):
         Recording.read(path, link_states_topic="/link_states")

@@ -109,9 +109,9 @@ def test_refuses_to_fit_torques_with_unknown_delay():
     assert unknown.delay_is_unknown
     with pytest.raises(IdentificationError, match="the delay with which they act is unknown; give it"):
         require_torque(unknown)
-    known = with_impedance_torque(make_recording(), impedance())
-    require_torque(known)
-    np.testing.assert_array_equal(at_delay(unknown, known.command_delay).torque, known.torque)
+    converted = with_impedance_torque(make_recording(), impedance())
+    require_torque(converted)
+    np.testing.assert_array_equal(at_delay(unknown, converted.command_delay).torque, converted.torque)
 
 
 def test_equivalent_positions_yield_the_same_torque():

@@ -71,14 +71,14 @@ def test_archive_is_read_back_completely(tmp_path):
         truncated=True,
     )
     recording.write_npz(tmp_path / "out.npz")
-    back = Recording.read(tmp_path / "out.npz")
-    assert (back.joint_names, back.start_time, back.truncated) == (recording.joint_names, recording.start_time, True)
+    read = Recording.read(tmp_path / "out.npz")
+    assert (read.joint_names, read.start_time, read.truncated) == (recording.joint_names, recording.start_time, True)
     for name in ("time", "position", "velocity", "torque", "link_position"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(recording, name))
-    assert back.wrenches.keys() == recording.wrenches.keys()
-    np.testing.assert_array_equal(back.wrench.torque, recording.wrench.torque)
-    assert back.wrench.frame_id == "tool"
-    np.testing.assert_array_equal(back.poses["/markers[1]"].quaternion, np.ones((2, 4)))
+        np.testing.assert_array_equal(getattr(read, name), getattr(recording, name))
+    assert read.wrenches.keys() == recording.wrenches.keys()
+    np.testing.assert_array_equal(read.wrench.torque, recording.wrench.torque)
+    assert read.wrench.frame_id == "tool"
+    np.testing.assert_array_equal(read.poses["/markers[1]"].quaternion, np.ones((2, 4)))
     assert [file.name for file in tmp_path.iterdir()] == ["out.npz"]
 
 
@@ -240,10 +240,10 @@ def test_table_is_read_back(tmp_path):
         ("x", "y", "z"), time, values, np.full((20, 3), np.nan), values * 50, link_position=values + 1e-3
     )
     recording.write_csv(tmp_path / "out.csv")
-    back = Recording.read(tmp_path / "out.csv")
-    assert back.joint_names == recording.joint_names
+    read = Recording.read(tmp_path / "out.csv")
+    assert read.joint_names == recording.joint_names
     for name in ("time", "position", "velocity", "torque", "link_position"):
-        np.testing.assert_allclose(getattr(back, name), getattr(recording, name), rtol=1e-11)
+        np.testing.assert_allclose(getattr(read, name), getattr(recording, name), rtol=1e-11)
     assert "velocity" not in (tmp_path / "out.csv").read_text()
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 

@@ -67,9 +67,9 @@ def test_joint_that_moves_in_another_segment_is_not_at_rest():
 def test_motion_lasts_from_first_start_to_last_stop():
     time = np.arange(0, 20, 1 / SAMPLE_RATE_HZ)
     ramp = np.clip(time - 4.0, 0.0, 5.0)
-    back = 0.3 * np.clip(time - 12.0, 0.0, 3.0) * (time < 15.0)
+    returning = 0.3 * np.clip(time - 12.0, 0.0, 3.0) * (time < 15.0)
     still = 1e-3 * np.sin(50 * time)  # noise of a joint at rest
-    position = np.stack([ramp, back, still], axis=1)
+    position = np.stack([ramp, returning, still], axis=1)
     rows = motion_rows(Motion(position, 0 * position, 0 * position))
     assert time[rows][0] == pytest.approx(4.0 + 0.01 * 5.0, abs=2 / SAMPLE_RATE_HZ)
     assert time[rows][-1] == pytest.approx(15.0, abs=2 / SAMPLE_RATE_HZ)

@@ -180,7 +180,7 @@ def test_chooses_the_lower_of_two_similar_minima():
 @pytest.mark.parametrize("rate", [100.0, 125.0, 200.0, 1000.0])
 @pytest.mark.parametrize("change", [-1e-12, 1e-12])
 def test_rounding_of_the_rate_does_not_change_the_cutoff(rate, change):
-    """At usual rates, lengths of 8 s and half widths of 0.15 f are whole numbers of samples and bins."""
+    """Lengths of 8 s and half widths of 0.15 f are whole numbers of samples and bins at usual rates."""
     for seed in range(8):
         q = create_motion(rate, 5.0, 1e-5, seed=seed)
         moved = q * (1 + 1e-9 * np.random.default_rng(seed).uniform(-1, 1, q.shape))

@@ -203,7 +203,7 @@ def list_held_messages(period, clock):
 
 @pytest.mark.parametrize(("robot", "logger"), [(0.034, 0.0333333), (0.008, 0.0033)])
 def test_restores_times_of_a_logger_that_holds_messages(robot, logger):
-    """One row in fifty or more than half of them repeat, and stamps lag by up to a period of the logger."""
+    """Repeated rows are one in fifty or more than half of all; stamps lag by up to a period of the logger."""
     held = list_held_messages(robot, logger)
     time = logger * np.arange(len(held))
     true = robot * held

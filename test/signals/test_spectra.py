@@ -11,7 +11,7 @@ VALUES = np.cumsum(RNG.standard_normal((700, 3)), axis=0) + 50.0
 
 
 def assert_close(computed, expected):
-    """Assert equality except for rounding."""
+    """Check equality except for rounding."""
     np.testing.assert_allclose(computed, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 

@@ -20,7 +20,7 @@ def smooth_points(names, goal, duration):
 
 
 def test_dry_friction_stops_a_turntable(turntable):
-    """After a push the joint decelerates by friction: it stops after w² / (2 Fc / I)."""
+    """Friction stops the joint after a push: its angle is w² / (2 Fc / I)."""
     arm = SimulatedArm(turntable, drives=Drives(coulomb=2.0))
     arm.release()
     arm.command_effort([20.0])
@@ -82,7 +82,7 @@ def test_torque_above_dry_friction_moves_the_joint(turntable):
 
 @pytest.mark.parametrize("rotors", [pytest.param(0.0, marks=pytest.mark.slow), ROTORS])
 def test_stiction_at_rest_keeps_the_direction_of_approach(demo_robot, rotors):
-    """After a minimum-jerk move each drive carries gravity plus Fc in the direction of the approach, and keeps it."""
+    """Each drive carries gravity plus Fc in the direction of the approach after a minimum-jerk move, and keeps it."""
     arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
     rng = np.random.default_rng(3)
     for _ in range(4):

@@ -157,11 +157,11 @@ def test_truth_table_restores_the_friction(run, demo_robot):
     table = yaml.safe_load(yaml.safe_dump(truth_table(arm), sort_keys=False))
     assert table["friction"]["coefficients"]["coulomb joint_3"] == 4.0
     assert table["joints"]["joint_1"]["rotor_inertia"] == pytest.approx(0.4)
-    again = tabled_arm(table)
-    assert truth_table(again) == table
+    restored = tabled_arm(table)
+    assert truth_table(restored) == table
     motion = move_back_and_forth(demo_robot)
     fresh = SimulatedArm(demo_robot, friction=scale_friction(demo_robot))
-    np.testing.assert_array_equal(simulate(again, motion, 100.0).torque, simulate(fresh, motion, 100.0).torque)
+    np.testing.assert_array_equal(simulate(restored, motion, 100.0).torque, simulate(fresh, motion, 100.0).torque)
 
 
 def test_refuses_inconsistent_friction_settings(demo_robot):

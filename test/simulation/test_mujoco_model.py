@@ -154,7 +154,7 @@ def test_accepts_impossible_inertia_on_fixed_parts_of_the_base(demo_robot):
 def test_reads_quaternions_of_urdf_1_1():
     turn = Rotation.from_euler("xyz", [0.3, -0.7, 2.1])
     models = []
-    for written in ('rpy="0.3 -0.7 2.1"', 'quat_xyzw="{} {} {} {}"'.format(*turn.as_quat().tolist())):
-        placed = joint("joint_1", "base", "a", content=f"<origin {written}/>")
+    for attribute in ('rpy="0.3 -0.7 2.1"', 'quat_xyzw="{} {} {} {}"'.format(*turn.as_quat().tolist())):
+        placed = joint("joint_1", "base", "a", content=f"<origin {attribute}/>")
         models.append(compile_arm(RobotModel.from_urdf(robot(link("base"), link("a"), placed)), 0.001))
     assert models[1].body("a").quat == pytest.approx(models[0].body("a").quat, abs=1e-12)

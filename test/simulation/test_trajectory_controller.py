@@ -273,7 +273,7 @@ def test_holding_does_not_violate_tolerances(bench):
 
 
 def test_goal_tolerances_apply_to_later_topic_messages(bench):
-    """They override zero parameters beyond the end of the goal, an activation and other parameters."""
+    """Tolerances override zero parameters beyond the end of the goal, an activation and other parameters."""
     bench = bench()
     bench.topic((0.0, 0.5))
     bench.cycle(0.0)

@@ -48,7 +48,7 @@ def test_possibly_infinite_stiffness_is_undetermined(by_camera):
 
 
 def test_errors_are_within_a_few_standard_errors(by_camera, by_encoders):
-    """Most of 12 errors are small; noise of the encoders, which looks like motion, adds a few standard errors."""
+    """Encoder noise, which looks like motion, adds a few standard errors to 12 errors that are mostly small."""
     ratios = []
     for _, truth, result in (by_camera, by_encoders):
         for name in ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous"):

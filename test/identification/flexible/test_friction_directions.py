@@ -124,7 +124,7 @@ def test_sticking_mass_creeps_or_bends_elastically():
 
 
 def test_lead_and_creep_reproduce_mujocos_friction():
-    """With impedance 0.9 and time constant 0.02 s: 1/lead = 2 / (0.95 * 0.02 s), creep = c lead (1 - 0.9) / 0.9 / m."""
+    """Impedance 0.9 and time constant 0.02 s give 1/lead = 2 / (0.95 * 0.02 s), creep = c lead (1 - 0.9) / 0.9 / m."""
     mujoco = pytest.importorskip("mujoco")
     step = 1e-4
     substeps = 40

@@ -114,7 +114,7 @@ def test_motion_of_six_joints_agrees_with_pinocchio():
 
 @pytest.mark.parametrize("law", SPRINGS)
 def test_derivatives_equal_finite_differences(law):
-    """Without Coulomb friction the motion is smooth, except at the limits of a dead zone."""
+    """Motion without Coulomb friction is smooth, except at the limits of a dead zone."""
     layout, _, motor, _, start = exact(2, 1.0)
     layout = layout_of(layout.robot, [SPRINGS[law]()])
     row = pa10.table_one(2)

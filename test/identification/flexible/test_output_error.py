@@ -84,10 +84,10 @@ def test_first_guess_of_the_motion_is_the_measured_one(short):
 
 
 def test_search_from_the_end_of_another_ends_at_once(short):
-    found = short.end.solution
-    again = short.search.solve(0.5 * found.values, (found.values, short.search.named(found.runs)))
-    assert again.iterations < found.iterations
-    np.testing.assert_allclose(again.values, found.values, rtol=1e-3, atol=1e-3)
+    solution = short.end.solution
+    repeated = short.search.solve(0.5 * solution.values, (solution.values, short.search.named(solution.runs)))
+    assert repeated.iterations < solution.iterations
+    np.testing.assert_allclose(repeated.values, solution.values, rtol=1e-3, atol=1e-3)
 
 
 def test_parameter_without_effect_leaves_the_others_certain(short, monkeypatch):
@@ -100,9 +100,9 @@ def test_parameter_without_effect_leaves_the_others_certain(short, monkeypatch):
         return information, gradient
 
     monkeypatch.setattr(OutputError, "_normal", without_effect)
-    found = short.end.solution
+    solution = short.end.solution
     with np.errstate(over="ignore"):  # of the variance that is replaced by infinity
-        end = short.search.solve(found.values, (found.values, short.search.named(found.runs)))
+        end = short.search.solve(solution.values, (solution.values, short.search.named(solution.runs)))
     variances = np.diagonal(end.covariance)
     assert np.flatnonzero(np.isinf(variances)).tolist() == [at]
 
@@ -119,7 +119,7 @@ def test_rival_leads_where_its_residuals_are_clearly_smaller(short):
 
 @pytest.mark.parametrize(("gain", "number"), [(0.9, 0), (1.1, 1)])
 def test_ripple_counts_beyond_what_the_misfit_explains(short, monkeypatch, gain, number):
-    """With residuals four times as large as noise, the likelihood gains sixteen times as easily."""
+    """Residuals four times as large as noise make the likelihood gain sixteen times as easily."""
     misfit = 16.0
     end = short.end._replace(solution=replace(short.end.solution, misfit=misfit))
     effect = np.array([3.0, 4.0]), np.ones(len(end.solution.values)), gain * MIN_RIPPLE_GAIN * misfit

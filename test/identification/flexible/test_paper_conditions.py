@@ -77,7 +77,7 @@ def test_both_equations_yield_the_truth_without_noise(joint):
 
 @pytest.mark.parametrize("joint", [2, 5])
 def test_published_method_estimates_sums_only(joint):
-    """With noise and slow motion, v + b is accurate, but v, b and the stiffness are not."""
+    """Noise and slow motion leave v + b accurate, but not v, b and the stiffness."""
     row = pa10.table_one(joint)
     estimate = printed_method(experiments.single_joint(joint, base_frequency=0.2), cutoff=8.0)
     viscous, motor_viscous = estimate.viscous[0], estimate.motor_viscous[0]

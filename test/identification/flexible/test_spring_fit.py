@@ -172,5 +172,5 @@ def test_spring_fit_needs_fifty_samples(samples, enough):
 def test_averages_neighbours_while_the_deflection_hardly_changes():
     """Sums of powers of two are tried: twice as many would lose more than a thousandth of the variance."""
     deflection = np.sin(np.arange(4000) * 2 * np.pi / 300) + 1e-4 * np.random.default_rng(0).normal(size=4000)
-    found = spring_data(deflection, deflection, ["linear"], None, None)
-    assert len(found.torque) == 1000
+    data = spring_data(deflection, deflection, ["linear"], None, None)
+    assert len(data.torque) == 1000

@@ -107,7 +107,7 @@ def test_undetermined_stiffness_has_a_valid_bound(name, settings):
 
 
 def test_cutoff_is_well_below_the_nyquist_frequency_of_all_runs(soft):
-    """One recording has 25 Hz, the other 250 Hz."""
+    """The recordings have rates of 25 Hz and 250 Hz."""
     slow = soft.slice(slice(0, None, 10))
     assert torsion_cutoff((slow, soft)) == torsion_cutoff((soft, slow)) == pytest.approx(0.3 * 12.5)
     assert torsion_cutoff((soft,)) >= 5.0
@@ -173,7 +173,7 @@ def test_predicts_kuka_torsion_of_held_out_parts(kuka, part):
 
 
 def test_uninformative_recordings_do_not_widen_the_interval():
-    """Where the common fit leaves the stiffness undetermined, consistent fits of single recordings are combined."""
+    """Consistent fits of single recordings are combined if the common fit leaves the stiffness undetermined."""
     good = Stiffness.from_error(1e-5, 1e-6, 9)
     vague = Stiffness.from_error(1.5e-5, 1e-5, 9)
     assert good.determined
@@ -199,7 +199,7 @@ def test_names_contradicting_recordings():
 
 @real
 def test_names_contradicting_parts_of_a_real_recording():
-    """One part yields 5.3e6 N m/rad, another at least 1.1e7."""
+    """The parts yield 5.3e6 N m/rad and at least 1.1e7."""
     recording = kuka_recording(KUKA)
     third = recording.n_samples // 3
     parts = [recording.slice(slice(k * third, (k + 1) * third)) for k in range(3)]
@@ -211,7 +211,7 @@ def test_names_contradicting_parts_of_a_real_recording():
 
 def test_missing_names_joints_that_hardly_move(soft):
     """A joint without a link encoder is not expected to be identified."""
-    both = Recording(
+    joined = Recording(
         ("joint", "still", "plain"),
         soft.time,
         np.hstack([soft.position, 0 * soft.position, soft.position]),
@@ -220,7 +220,7 @@ def test_missing_names_joints_that_hardly_move(soft):
         link_position=np.hstack([soft.link_position, 0 * soft.position, np.full_like(soft.position, np.nan)]),
         source="run",
     )
-    result = TorsionIdentification().fit(both)
+    result = TorsionIdentification().fit(joined)
     assert list(result.joints) == ["joint"]
     (sentence,) = result.missing
     assert "still" in sentence

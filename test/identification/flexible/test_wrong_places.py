@@ -84,7 +84,7 @@ def test_intervals_cover_the_truth_for_both_kinds_of_stiction(friction):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [101, 102])
 def test_selects_motor_friction_and_names_its_ripple(seed):
-    """Without these terms the motor's viscous friction erred by 54 % and the link's dry friction by 5 %."""
+    """Errors without these terms were 54 % of the motor's viscous friction and 5 % of the link's dry friction."""
     experiment = draw(seed, "coulomb", motor=MotorTorques(coulomb=0.015, ripple=0.004))
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     assert "motor_coulomb" in result.layout.motor_terms

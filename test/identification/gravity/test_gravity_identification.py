@@ -210,19 +210,19 @@ def paper_recursion_std(regressor, joint_of_rotation, rows_of_rotation, directio
     size = regressor.shape[2]
     covariance = np.zeros((size, size))
     for i in reversed(range(regressor.shape[1])):
-        own = np.arange(2 * i, 2 * i + 2)
+        columns = np.arange(2 * i, 2 * i + 2)
         distal = np.arange(2 * i + 2, size)
         gains = []
         coupling = np.zeros((2, len(distal)))
         fits = [rows for joint, rows in zip(joint_of_rotation, rows_of_rotation, strict=True) if joint == i]
         for rows in fits:
-            matrix = np.column_stack([regressor[rows, i][:, own], np.ones(len(rows)), direction[rows, i]])
+            matrix = np.column_stack([regressor[rows, i][:, columns], np.ones(len(rows)), direction[rows, i]])
             gains.append(np.linalg.pinv(matrix)[:2] / len(fits))
             coupling -= gains[-1] @ regressor[rows, i][:, distal]
         passed = coupling @ covariance[np.ix_(distal, distal)]
-        covariance[np.ix_(own, own)] = sum(g @ g.T for g in gains) + passed @ coupling.T
-        covariance[np.ix_(own, distal)] = passed
-        covariance[np.ix_(distal, own)] = passed.T
+        covariance[np.ix_(columns, columns)] = sum(g @ g.T for g in gains) + passed @ coupling.T
+        covariance[np.ix_(columns, distal)] = passed
+        covariance[np.ix_(distal, columns)] = passed.T
     return np.sqrt(np.diag(covariance))
 
 

@@ -127,16 +127,16 @@ def test_friction_torques_differ_by_direction():
     extra = np.where(samples.direction > 0, 0.5, 0.0)
     result = GravityIdentification(stick.robot).fit_samples(replace(samples, torque=samples.torque + extra))
     plain = GravityIdentification(stick.robot).fit_samples(samples)
-    both, errors = result.friction_torque()
+    friction, errors = result.friction_torque()
     before, _ = plain.friction_torque()
-    np.testing.assert_allclose(both - before, np.tile([0.5, 0.0], (6, 1)), atol=1e-6)
+    np.testing.assert_allclose(friction - before, np.tile([0.5, 0.0], (6, 1)), atol=1e-6)
     offset, _ = result.per_joint("offset")
     coulomb, _ = result.per_joint("coulomb")
-    np.testing.assert_allclose(both, np.stack([offset + coulomb, offset - coulomb], axis=1))
+    np.testing.assert_allclose(friction, np.stack([offset + coulomb, offset - coulomb], axis=1))
     assert np.all(errors > 0)
-    assert f"{both[1, 0]:+.3f}" in result.summary()
+    assert f"{friction[1, 0]:+.3f}" in result.summary()
     entry = result.document()["friction"][stick.robot.joint_names[1]]
-    assert [entry["torque_positive"], entry["torque_negative"]] == pytest.approx(both[1])
+    assert [entry["torque_positive"], entry["torque_negative"]] == pytest.approx(friction[1])
     assert entry["std"]["torque_positive"] == pytest.approx(errors[1, 0])
 
 
@@ -146,10 +146,10 @@ def test_one_approach_side_determines_one_friction_torque():
     upwards = samples.take(np.flatnonzero(samples.direction[:, 1] > 0))
     result = GravityIdentification(stick.robot).fit_samples(upwards)
     assert np.isnan(result.per_joint("offset")[0]).all()
-    both = result.friction_torque()[0]
+    friction = result.friction_torque()[0]
     expected = GravityIdentification(stick.robot).fit_samples(samples).friction_torque()[0]
-    np.testing.assert_allclose(both[:, 0], expected[:, 0], atol=0.01 * stick.largest.max())
-    assert np.isnan(both[:, 1]).all()
+    np.testing.assert_allclose(friction[:, 0], expected[:, 0], atol=0.01 * stick.largest.max())
+    assert np.isnan(friction[:, 1]).all()
 
 
 @cache

@@ -21,7 +21,7 @@ def detect_pairs(robot, recordings):
     ("coupled_pairs", "sense"), [([(4, 5)], 1.0), ([(4, 5)], -1.0), ([(3, 5)], 1.0), ([(3, 4), (4, 5)], 1.0), ([], 1.0)]
 )
 def test_detects_coupled_joints(coupled_pairs, sense):
-    """One joint may have the opposite sign in the URDF; then the dry friction of the pair differs from the model."""
+    """The dry friction of the pair differs from the model if one joint has the opposite sign in the URDF."""
     robot = ur10()
     recordings = [run(robot, seed) for seed in (0, 1)]
     for pair in coupled_pairs:

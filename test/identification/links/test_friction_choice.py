@@ -72,7 +72,7 @@ def test_menus_start_with_the_simplest_friction():
 
 
 def test_gravity_depends_on_one_angle_only():
-    """This holds for the second joint of an upright arm, and for the first joint on a wall."""
+    """The property holds for the second joint of an upright arm, and for the first joint on a wall."""
     assert own_gravity(ur10()).tolist() == [False, True, False, False, False, False]
     wall = RobotModel(ur10().chain, ur10().parameters, gravity=[0.0, 9.81, 0.0])
     assert own_gravity(wall).tolist() == [True, False, False, False, False, False]

@@ -146,9 +146,9 @@ def test_ridge_towards_the_urdf_weights_joints_equally(weight):
 def truth(result, robot) -> np.ndarray:
     """Return the true base parameters (k,); NaN where they contain friction or rotors."""
     links = robot.parameters.size
-    known = np.append(robot.parameters, np.zeros(len(result.base.names) - links))
+    nominal = np.append(robot.parameters, np.zeros(len(result.base.names) - links))
     mixed = np.abs(result.base.combinations[:, links:]).any(axis=1)
-    return np.where(mixed, np.nan, result.base.project(known))
+    return np.where(mixed, np.nan, result.base.project(nominal))
 
 
 def scores(result, robot) -> np.ndarray:
@@ -255,7 +255,7 @@ def test_identifies_a_coupled_wrist(name):
     ],
 )
 def test_joint_at_rest_has_no_estimates(estimator, position_noise):
-    """This holds for exact positions, and for encoder noise, which has a direction."""
+    """The property holds for exact positions, and for encoder noise, which has a direction."""
     robot = ur10()
     recording = run(robot, still=(1, 3), position_noise=position_noise)
     result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(recording)

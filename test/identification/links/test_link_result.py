@@ -89,11 +89,11 @@ def test_file_contains_the_validation(result, tmp_path):
 
 def test_urdf_file_has_the_identified_links(result, tmp_path):
     path = result.write_urdf(tmp_path / "identified.urdf")
-    again = RobotModel.from_urdf(path, tip="wrist_3_link")
-    np.testing.assert_allclose(again.parameters, result.parameters, rtol=1e-8, atol=1e-10)
+    exported = RobotModel.from_urdf(path, tip="wrist_3_link")
+    np.testing.assert_allclose(exported.parameters, result.parameters, rtol=1e-8, atol=1e-10)
     assert ET.parse(path).getroot().get("name") == result.robot.name
     q, qd, qdd = Fourier(6)(np.linspace(0, 3, 20))
-    arm = PinocchioArm(path.read_text(), again.joint_names, again.gravity)
+    arm = PinocchioArm(path.read_text(), exported.joint_names, exported.gravity)
     torque = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
     expected = result.robot.inverse_dynamics(q, qd, qdd, result.parameters)
     np.testing.assert_allclose(torque, expected, atol=1e-6)

@@ -51,11 +51,11 @@ def test_ur10e_predicts_another_trajectory(tmp_path):
     # Torques from motor currents contain rotors and friction of the geared joints.
     assert sum(friction.rotor_inertia for friction in result.model.joints) >= 4
     path = result.save(tmp_path / "identified.yaml")
-    again = link_model(load_identified(path), robot)
-    np.testing.assert_array_equal(again.predict_recording(held_out), result.model.predict_recording(held_out))
+    restored = link_model(load_identified(path), robot)
+    np.testing.assert_array_equal(restored.predict_recording(held_out), result.model.predict_recording(held_out))
     urdf = result.write_urdf(tmp_path / "identified.urdf")
-    written = RobotModel.from_urdf(urdf, tip=robot.tip, base=robot.base)
-    np.testing.assert_allclose(written.parameters, result.parameters, rtol=1e-6, atol=1e-8)
+    exported = RobotModel.from_urdf(urdf, tip=robot.tip, base=robot.base)
+    np.testing.assert_allclose(exported.parameters, result.parameters, rtol=1e-6, atol=1e-8)
 
 
 def test_panda_predicts_the_rest_of_its_trajectory():

@@ -63,7 +63,7 @@ def test_identifies_table_2_of_the_cylindrical_robot(stroke):
 
 
 def test_locked_proximal_joints_hide_a_moment():
-    """With joints 1 and 2 locked, m3 s3z has no effect on any torque, a weakness of the published procedure."""
+    """Locking joints 1 and 2 leaves m3 s3z without effect on any torque, a weakness of the published procedure."""
     robot = cylindrical_robot()
     motion = cosine_motion([np.pi / 2, 0.5, 0.5])
     fit = identify(robot, [lock_joints(motion, [0, 0, 1])] * 3, CYLINDRICAL_TRUTH)

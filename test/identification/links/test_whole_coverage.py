@@ -45,8 +45,8 @@ def test_two_motions_of_one_arm_yield_the_same_links():
                 for intervals in [r.confidence_intervals(0.95)]
             )
             for name in one.keys() & other.keys():
-                (value, half), (again, width) = one[name], other[name]
-                if np.isfinite(value + again) and name.split()[0] not in FRICTION:
-                    agree.append(abs(value - again) <= np.hypot(half, width))
+                (value, half), (other_value, width) = one[name], other[name]
+                if np.isfinite(value + other_value) and name.split()[0] not in FRICTION:
+                    agree.append(abs(value - other_value) <= np.hypot(half, width))
     assert len(agree) > 300
     assert np.mean(agree) >= 0.93

@@ -12,7 +12,7 @@ from dynid_ros.identification.load.load_fit import LoadProblem, fit_rests
 @pytest.mark.slow
 @pytest.mark.parametrize("rests", [5, 8])
 def test_intervals_of_few_static_poses_have_nominal_coverage(rests):
-    """With quantiles of the normal distribution, the coverage for five poses would be 87 %."""
+    """Quantiles of the normal distribution would give a coverage of 87 % for five poses."""
     rng = np.random.default_rng(rests)
     truth = np.array([1.0, -0.5])
     columns = SimpleNamespace(

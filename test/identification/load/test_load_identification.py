@@ -86,11 +86,11 @@ def test_unloaded_arm_has_no_load():
 
 def test_file_of_the_arm_is_equivalent_to_its_result(tmp_path):
     path = arm().save(tmp_path / "identified.yaml")
-    again = identify_load(experiment().loaded, arm=known_arm(load_identified(path), experiment().robot))
+    from_file = identify_load(experiment().loaded, arm=known_arm(load_identified(path), experiment().robot))
     first = identify_load(experiment().loaded)
-    np.testing.assert_allclose(again.parameters, first.parameters, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(again.standard_errors, first.standard_errors, rtol=1e-3)
-    saved = load_identified(replace(again, arm=load_identified(path)).save(tmp_path / "loaded.yaml"))
+    np.testing.assert_allclose(from_file.parameters, first.parameters, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(from_file.standard_errors, first.standard_errors, rtol=1e-3)
+    saved = load_identified(replace(from_file, arm=load_identified(path)).save(tmp_path / "loaded.yaml"))
     assert saved["load"]["mass"] == pytest.approx(first.mass)
     assert saved["links"] == load_identified(path)["links"]
 
@@ -110,9 +110,11 @@ def test_unloaded_recording_replaces_the_model():
 
 def test_subtracts_the_tare_with_its_errors():
     tool = identify_load(experiment().loaded)
-    both = draw(CONDITIONS, np.random.default_rng(0), load=experiment().load + draw_load(np.random.default_rng(5), 1.5))
-    result = identify_load(both.loaded, tare=tool)
-    whole = identify_load(both.loaded)
+    two_loads = draw(
+        CONDITIONS, np.random.default_rng(0), load=experiment().load + draw_load(np.random.default_rng(5), 1.5)
+    )
+    result = identify_load(two_loads.loaded, tare=tool)
+    whole = identify_load(two_loads.loaded)
     assert result.mass == pytest.approx(1.5, abs=0.05)
     np.testing.assert_allclose(
         np.diag(result.body.covariance), np.diag(whole.body.covariance) + np.diag(tool.body.covariance)

@@ -72,18 +72,18 @@ def test_covariance_includes_gain_errors(robot, motion, arm):
     size = KnownArm(arm).values.size
     rng = np.random.default_rng(1)
     shifts = rng.normal(size=(n, size)) * 0.1
-    for known in (KnownArm(arm, np.zeros((size, size)), shifts), KnownArm(arm)):
-        exact = _estimate(robot, known, motion, torque)
-        counted = _estimate(robot, known, motion, torque, error)
+    for arm_estimate in (KnownArm(arm, np.zeros((size, size)), shifts), KnownArm(arm)):
+        exact = _estimate(robot, arm_estimate, motion, torque)
+        counted = _estimate(robot, arm_estimate, motion, torque, error)
         expected = np.zeros(10)
         for joint in range(n):
             values = np.concatenate([arm.parameters, arm.coefficients])
             wrong = torque.copy()
-            if known.gain_shifts is None:  # the error of the arm's torque is that of the sensor
+            if arm_estimate.gain_shifts is None:  # the error of the arm's torque is that of the sensor
                 wrong[:, joint] += error * (torque - arm.predict(*motion[1:]))[:, joint]
             else:
                 wrong[:, joint] *= 1 + error
-                values[known.terms] += error * shifts[joint]
+                values[arm_estimate.terms] += error * shifts[joint]
             off = replace(arm, parameters=values[: arm.parameters.size], coefficients=values[arm.parameters.size :])
             expected += (_estimate(robot, off, motion, wrong).values - exact.values)[:10] ** 2
         # At standstill, friction of the model has a direction, and online it has none.

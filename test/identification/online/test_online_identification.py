@@ -28,7 +28,7 @@ def _without_friction(robot: RobotModel, parameters: np.ndarray) -> LinkModel:
 
 @pytest.mark.parametrize("cutoff", [None, 5.0])
 def test_identifies_table_2_of_the_cylindrical_robot(cutoff):
-    """In the error model, the equations Y (truth - nominal) yield the corrections of the nominal values."""
+    """The equations Y (truth - nominal) of the error model yield the corrections of the nominal values."""
     robot = cylindrical_robot()
     t = 0.02 * np.arange(1, 26)
     q, qd, qdd = cosine_motion([np.pi / 2, 0.4, 0.3])
@@ -203,7 +203,7 @@ def test_refuses_bad_input(robot):
 
 @pytest.mark.parametrize(("forgetting", "limits"), [(0.3, (0.8, 1.01)), (None, (0.3, 0.7))])
 def test_forgets_data_older_than_the_time_constant(robot, forgetting, limits):
-    """All masses grow by half after 4 of 8 s."""
+    """The masses grow by half after 4 of 8 s."""
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 800, robot.n_joints))
     torque = robot.inverse_dynamics(q, qd, qdd) * (1.0 + 0.5 * (np.arange(800) >= 400))[:, None]
     online = OnlineIdentification(robot, "links", friction=NONE, cutoff=None, forgetting=forgetting)

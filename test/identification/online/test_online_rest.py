@@ -38,7 +38,7 @@ def test_interval_at_rest_does_not_exclude_the_truth(robot, seed):
 
 
 def test_innovations_of_a_resting_joint_do_not_count_as_motion(robot, monkeypatch):
-    """Their spread is infinite, so that they do not count in the walk of the estimate."""
+    """The spread of such blocks is infinite, so that they do not count in the walk of the estimate."""
     spreads = []
     monkeypatch.setattr(EstimateWalk, "add", lambda self, innovation: spreads.append(innovation.spread))
     online = OnlineIdentification(robot, "load", believed(robot), noise=NOISE * robot.limits.effort)

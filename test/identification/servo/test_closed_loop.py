@@ -141,22 +141,22 @@ def test_starts_with_a_positive_inertia(constant, level):
     run = SimpleNamespace(columns=[SimpleNamespace(inertia=inertia)])
     layout = JointLayout(("link", "pose", "gravity"), False)
     values = np.array([0.01, 0.2, 0.3, constant, 0.0, 5.0])
-    found = ServoIdentification._with_inertia([run], layout, values, 0)
-    np.testing.assert_allclose(found, [0.01, 0.2, 0.3, level / 2.0, 0.0, 5.0])
+    result = ServoIdentification._with_inertia([run], layout, values, 0)
+    np.testing.assert_allclose(result, [0.01, 0.2, 0.3, level / 2.0, 0.0, 5.0])
 
 
 def test_undetermined_rows_have_no_value():
     """Only the sum of two parameters shows."""
     rows = np.random.default_rng(0).normal(size=(20, 30, 4))
-    shown = np.concatenate([rows, rows[:, :, 3:]], axis=2)
+    augmented = np.concatenate([rows, rows[:, :, 3:]], axis=2)
     residual = 0.1 * np.random.default_rng(1).normal(size=(20, 30))
     normal = Normal(
-        np.einsum("bni,bnj->bij", shown, shown),
-        np.einsum("bni,bn->bi", shown, residual),
+        np.einsum("bni,bnj->bij", augmented, augmented),
+        np.einsum("bni,bn->bi", augmented, residual),
         np.sum(residual**2, axis=1),
         np.full(20, 30),
     )
-    wanted = {"one": np.eye(5)[3], "sum": np.eye(5)[3] + np.eye(5)[4], "viscous": np.eye(5)[1]}
+    combinations = {"one": np.eye(5)[3], "sum": np.eye(5)[3] + np.eye(5)[4], "viscous": np.eye(5)[1]}
     names = ("lift", JointLayout(("first", "second"), False))
-    joint = ServoJoint.of(names, np.ones(5), normal, wanted, 1e-3)
+    joint = ServoJoint.of(names, np.ones(5), normal, combinations, 1e-3)
     assert set(joint.rows) == {"sum", "viscous"}

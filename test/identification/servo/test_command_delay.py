@@ -38,8 +38,8 @@ def test_estimates_the_delay_within_two_percent(arm, recording):
 
 
 def test_known_delay_is_unchanged(arm, recording):
-    known = replace(recording, command_delay=CommandDelay(0.003, 0.0))
-    assert with_estimated_delay([known], arm.robot)[0] is known
+    with_delay = replace(recording, command_delay=CommandDelay(0.003, 0.0))
+    assert with_estimated_delay([with_delay], arm.robot)[0] is with_delay
 
 
 def test_servo_identification_uses_the_gains_of_the_commands(arm, recording):

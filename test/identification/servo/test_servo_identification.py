@@ -40,7 +40,7 @@ def fixture_heavy(arm, command):
 
 
 def assert_close(estimates, true, max_errors=4.0):
-    """Assert that estimates (value, standard error) are within a number of standard errors of the true values."""
+    """Check that estimates (value, standard error) are within a number of standard errors of the true values."""
     for label, (value, error) in estimates.items():
         if label in true:
             assert abs(value - true[label]) < max_errors * error, (label, value, error, true[label])

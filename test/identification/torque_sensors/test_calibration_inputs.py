@@ -83,10 +83,14 @@ def test_file_of_the_arm_is_extended_by_the_sensors(tmp_path):
     result = make_calibration().fit(record_dwells())
     alone = load_identified(result.save(tmp_path / "sensors.yaml"))
     arm = {**alone, "remarks": ["of the arm"], "condition_number": 3.0, "torque_sensors": "old", "links": {"link_1": 1}}
-    both = load_identified(replace(result, arm=arm).save(tmp_path / "both.yaml"))
-    assert both["torque_sensors"] == alone["torque_sensors"]
-    assert (both["remarks"], both["condition_number"], both["links"]) == (["of the arm"], 3.0, {"link_1": 1})
-    assert both["torque_sensor_calibration"]["remarks"] == alone["remarks"]
+    document = load_identified(replace(result, arm=arm).save(tmp_path / "both.yaml"))
+    assert document["torque_sensors"] == alone["torque_sensors"]
+    assert (document["remarks"], document["condition_number"], document["links"]) == (
+        ["of the arm"],
+        3.0,
+        {"link_1": 1},
+    )
+    assert document["torque_sensor_calibration"]["remarks"] == alone["remarks"]
 
 
 def test_calibration_corrects_recordings():
@@ -123,8 +127,8 @@ def test_omits_dwells_after_a_swing_back():
     rng = np.random.default_rng(14)
     truth = bench.Truth.draw(rng, robot)
     samples, loaded = bench.experiment(truth, rng)
-    back = rng.random(samples.torque.shape) < 0.1
-    swung = replace(samples, torque=samples.torque - 2 * back * samples.direction * truth.coulomb / truth.gain)
+    from_above = rng.random(samples.torque.shape) < 0.1
+    swung = replace(samples, torque=samples.torque - 2 * from_above * samples.direction * truth.coulomb / truth.gain)
     result = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit_samples(swung, loaded)
     clean = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit_samples(samples, loaded)
     assert clean.fit.left_out.sum() == 0
