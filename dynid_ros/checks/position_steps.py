@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter1d
 
 from dynid_ros.checks.finding import CheckSettings, Finding, recording_check
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, read_column, release_pages, take_rows
@@ -156,10 +155,12 @@ def _steps_in_block(position: NDArray, jumps: _Jumps, period: float, least: NDAr
         largest_usual: (n,) quantile of the jumps of each joint.
     """
     left, right, velocity, unexplained = jumps
+    if not np.any(unexplained > np.maximum(least, MIN_STEP)):
+        return np.zeros(unexplained.shape, dtype=bool)
     typical = np.minimum(largest_usual, _largest_nearby(unexplained))
     bound = np.maximum(least, MIN_TYPICAL_RATIO * typical)
     # Within a sampling period T an arm can move by a T², but a stop or a reversal changes its travel by at most 2 v T.
-    reversal = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * period
+    reversal = 2.0 * _moving_maximum(np.abs(velocity), 6 * SIDE + 1) * period
     bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * period**2, reversal)))
     candidates = unexplained > bound
     if candidates.any():
@@ -174,10 +175,17 @@ def _steps_in_block(position: NDArray, jumps: _Jumps, period: float, least: NDAr
     return steps
 
 
+def _moving_maximum(values: NDArray, width: int) -> NDArray:
+    """Return the largest of `width` values (N, n) about each sample."""
+    from scipy.ndimage import maximum_filter1d  # noqa: PLC0415 - it takes long to load, and smooth positions need none
+
+    return maximum_filter1d(values, width, axis=0)
+
+
 def _largest_nearby(values: NDArray) -> NDArray:
     """Return the largest values (N, n) near each sample, but too far from it for a step there to affect them."""
     width = 4 * SIDE + 1
-    largest = maximum_filter1d(values, width, axis=0)
+    largest = _moving_maximum(values, width)
     distance = width // 2 + 2 * SIDE
     return np.maximum(np.roll(largest, distance, axis=0), np.roll(largest, -distance, axis=0))
 
@@ -209,7 +217,7 @@ def _was_not_read(position: NDArray, travel: NDArray, jump: NDArray) -> NDArray:
     repeated = np.zeros(position.shape, bool)
     repeated[:-1] = np.diff(position, axis=0) == 0.0
     lags = np.abs(jump + travel) < MAX_MISSED_ERROR * np.abs(travel)
-    return lags & maximum_filter1d(repeated, 2 * EDGE + 1, axis=0)
+    return lags & _moving_maximum(repeated, 2 * EDGE + 1)
 
 
 def _jumps_together(velocity: NDArray, jump: NDArray) -> NDArray:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import correlate1d
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, column_ranges, map_blocks, new_array, read_column, row_blocks
@@ -494,7 +493,7 @@ def local_derivative(values: NDArray, length: int, degree: int, order: int, step
     """
     weights = derivative_matrix(length, degree, order, step)
     half = length // 2
-    derivative = correlate1d(values, weights[half], axis=0)
+    derivative = np.apply_along_axis(np.convolve, 0, values, weights[half][::-1], "same")
     derivative[:half] = np.tensordot(weights[:half], values[:length], 1)
     derivative[len(values) - half :] = np.tensordot(weights[half + 1 :], values[-length:], 1)
     return derivative
