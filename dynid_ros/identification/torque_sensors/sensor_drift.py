@@ -1,4 +1,4 @@
-"""Drift of a sensor's sensitivity and offset: sliding windows of many lengths, tested for a change (GLR)."""
+"""Detection of a drifting sensitivity or offset: a generalised likelihood ratio in sliding windows of many lengths."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.special import chdtri, fdtri
 WINDOW_SAMPLES = (8, 16, 32, 64, 128, 256)
 """Lengths of the windows in samples: a sudden large drift shows in short ones, a small one in long ones."""
 N_COLUMNS = 4
-"""Sensitivity, offset; Coulomb and viscous friction, which may change without alarm."""
+"""Number of fitted columns: sensitivity, offset, and Coulomb and viscous friction, whose change raises no alarm."""
 SINGLE_CAUSE_CHI2 = float(chdtri(1, 0.01))
-"""Statistic by which a second cause must improve the first for both to be named."""
+"""Smallest gain of the statistic by a second cause for which both causes are reported."""
 MIN_EIGENVALUE = 1e-6
-"""Prior information on each column, in units of the noise: a window that does not show it gives zero."""
+"""Prior information on each column, in units of the noise: an undetermined change is estimated as zero."""
 REFRESH_SAMPLES = 4096
-"""Samples after which the running sums are summed again, so that rounding does not grow."""
+"""Number of samples after which the running sums are computed anew, so that rounding errors do not accumulate."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Drift:
     """Change of one sensor against its reference, in units of the reading.
 
     Attributes:
-        sensitivity, offset: changes; 0 for a value that need not have changed.
-        sensitivity_std, offset_std: standard errors.
+        sensitivity, offset: changes; 0 where the data do not require a change.
+        sensitivity_std, offset_std: standard errors of the changes.
         samples: number of samples since the change began, including samples without information.
-        statistic: statistic of the samples since, with two degrees of freedom.
+        statistic: Δᵀ V⁻¹ Δ of these samples, see `DriftWindows`.
     """
 
     sensitivity: float
@@ -42,16 +42,21 @@ class Drift:
 class DriftWindows:
     """Window sums for n joints; each sample adds a row A x = e + noise per joint, all divided by the noise.
 
-    In each window Δ = (sensitivity, offset) is estimated together with friction. Without drift it is zero with the
-    covariance V of the noise, the reference and the known moments. Then Δᵀ V⁻¹ Δ exceeds the threshold with probability
-    rate / (joints · windows), so that one sample gives a false alarm with probability `rate` at most, however the
-    windows depend on each other.
+    In each window the change Δ of (sensitivity, offset) is estimated together with friction. Without drift its mean is
+    zero, and its covariance V is that of the noise, the reference and the known moments. Then Δᵀ V⁻¹ Δ exceeds the
+    threshold with probability rate / (joints · windows). So one sample gives a false alarm with probability `rate` at
+    most, for any dependence between windows (Bonferroni).
 
     Args:
         reference: (n, 2, 2) covariance of the reference sensitivity and offset.
         n_moments: number of columns for the errors of the known moments, see `add`.
-        rate: probability of a false alarm of any joint at one sample.
+        rate: largest probability of a false alarm of any joint at one sample.
         dof: degrees of freedom of the noise.
+
+    Attributes:
+        n_joints: number n of joints.
+        threshold: threshold of the statistic.
+        count: number of samples so far.
     """
 
     def __init__(self, reference: NDArray, n_moments: int, rate: float, dof: int) -> None:
@@ -74,7 +79,7 @@ class DriftWindows:
         """Add a sample and return the largest statistic of each joint (n,).
 
         Args:
-            rows: (n, N_COLUMNS) divided by the noise; zero for a joint without information.
+            rows: (n, N_COLUMNS) rows A, divided by the noise; zero for a joint without information.
             error: (n,) reading minus reference, divided by the noise.
             moments: (n, k) effect of one standard deviation of each independent error of the known moments, divided by
                 the noise.
@@ -96,9 +101,9 @@ class DriftWindows:
         return statistic.max(axis=0)
 
     def drift(self, joint: int) -> Drift:
-        """Return the change of a joint against the reference, and when it began."""
+        """Return the change of a joint's sensor against the reference, with the number of samples since it began."""
         sums = self._latest(min(self.count, self._size))[:, joint]
-        length = self._begun(sums)
+        length = self._change_length(sums)
         change, covariance = self._changes(sums[length - 1][None], slice(joint, joint + 1))
         value = change[0].copy()
         spread = covariance[0]
@@ -114,10 +119,10 @@ class DriftWindows:
             value[1 - best] = 0.0
         return Drift(float(value[0]), float(std[0]), float(value[1]), float(std[1]), length, statistic)
 
-    def _begun(self, sums: NDArray) -> int:
-        """Return the number of samples since the change, at which two separate fits are best.
+    def _change_length(self, sums: NDArray) -> int:
+        """Return the number of samples since the change: the split at which two separate fits explain most.
 
-        Each part has its own columns, so that constant errors of reference and moments do not move the border.
+        Both parts are fitted in full, so that constant errors of reference and moments do not move the split.
         """
         shortest = WINDOW_SAMPLES[0]
         explained = _explained(sums) + _explained(sums[-1] - sums)
@@ -133,29 +138,31 @@ class DriftWindows:
         """Return estimates (…, n, 2) of the changes and their covariances (…, n, 2, 2), from window sums."""
         inverse = np.linalg.inv(sums[..., :N_COLUMNS] + MIN_EIGENVALUE * np.eye(N_COLUMNS))
         solved = inverse[..., :2, :] @ sums[..., N_COLUMNS:]
-        moved = solved[..., 1:]
-        covariance = inverse[..., :2, :2] + moved @ np.swapaxes(moved, -1, -2) + self._reference[joints]
+        by_moments = solved[..., 1:]  # change of Δ by the errors of the known moments
+        covariance = inverse[..., :2, :2] + by_moments @ np.swapaxes(by_moments, -1, -2) + self._reference[joints]
         return solved[..., 0], covariance
 
 
 def _explained(sums: NDArray) -> NDArray:
-    """Return the squares (l,) that the columns explain, from window sums (l, N_COLUMNS, …)."""
+    """Return the sum of squares (l,) that the columns explain, from window sums (l, N_COLUMNS, …)."""
     score = sums[..., N_COLUMNS]
     solved = np.linalg.solve(sums[..., :N_COLUMNS] + MIN_EIGENVALUE * np.eye(N_COLUMNS), score[..., None])[..., 0]
     return np.einsum("li,li->l", score, solved)
 
 
-# A torque sensor that reads other than it did.
+# Alarm about a torque sensor.
 
 
 @dataclass(frozen=True)
 class DriftAlarm:
-    """A sensor whose readings contradict its reference.
+    """Alarm about a torque sensor whose readings contradict its reference calibration.
 
     Attributes:
+        joint: name of the sensor's joint.
         cause: "gain", "offset" or "gain and offset".
-        gain, offset: present values, N m per unit of the reading, and readings.
-        gain_change, offset_change: changes against the reference; 0 for a value that need not have changed.
+        gain: present gain, N m per unit of the reading.
+        offset: present offset, in units of the reading.
+        gain_change, offset_change: changes against the reference; 0 where the data do not require a change.
         gain_std, offset_std: standard errors of the changes.
         since: time of the first sample with the change, s.
         time: time of the alarm, s.
@@ -191,14 +198,14 @@ class DriftAlarm:
         )
 
     def __str__(self) -> str:
-        what = []
+        changes = []
         if "gain" in self.cause:
-            share = self.gain_change / (self.gain - self.gain_change)
-            what.append(f"gain by {share:+.1%} to {self.gain:.5g}")
+            fraction = self.gain_change / (self.gain - self.gain_change)
+            changes.append(f"gain by {fraction:+.1%} to {self.gain:.5g}")
         if "offset" in self.cause:
-            what.append(f"offset by {self.offset_change:+.3g} to {self.offset:.4g}")
-        return f"torque sensor of '{self.joint}' drifted: {' and '.join(what)}, since t = {self.since:.1f} s"
+            changes.append(f"offset by {self.offset_change:+.3g} to {self.offset:.4g}")
+        return f"torque sensor of '{self.joint}' drifted: {' and '.join(changes)}, since t = {self.since:.1f} s"
 
     def document(self) -> dict:
-        """Plain data."""
+        """Return the attributes as plain data."""
         return asdict(self)

@@ -1,8 +1,8 @@
-"""Gains and offsets of joint torque sensors, in place, by gravity.
+"""Calibration of joint torque sensors in the arm, by known weights: gains and offsets.
 
 Ma and Hollerbach 1996, "Identifying mass parameters for gravity compensation and automatic torque sensor calibration",
-and Ma, Hollerbach and Xu 1994, "Gravity based autonomous calibration of robot manipulators", with all joints' torques
-in all poses fitted at once.
+and Ma, Hollerbach and Xu 1994, "Gravity based autonomous calibration of robot manipulators". Here the torques of all
+joints in all poses are fitted at once.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import setting
 
 MAX_UNEXPLAINED_FRACTION = 0.03
-"""Largest residual of a joint, as a fraction of its readings' range, that needs no explanation by noise, …"""
+"""Residual of a joint, as a fraction of its readings' range, up to which the model explains the readings, …"""
 MIN_REPEATED_RATIO = 5.0
-"""… and largest ratio to the difference between the two approaches of a pose, which does not depend on gravity."""
+"""… and ratio to the difference between the two approaches of a pose (which does not depend on gravity) up to which
+the residual may be noise."""
 
 LOADED_FRACTION = 0.5
-"""Fraction of the largest gravity torque of all joints above which gravity loads a joint much."""
+"""Fraction of the largest gravity torque of all joints above which a joint counts as strongly loaded."""
 
 
 @dataclass
 class TorqueSensorCalibration:
     """Fit of reading = τ / gain + offset + Coulomb friction to dwells, where τ is the torque of gravity.
 
-    The scale of the readings comes from a mass of known weight that is attached in some recordings only, or from
-    gravity parameters that are known already. Without either, no gain is determined. The kinematics is that of the
-    robot.
+    The scale of the readings comes from a reference mass that is attached in some recordings only, or from known
+    gravity parameters. Without either, no gain is determined. Kinematics and gravity direction are those of the robot.
 
     Attributes:
         robot: kinematics and gravity; its inertias are not used.
@@ -66,6 +66,7 @@ class TorqueSensorCalibration:
         reference_center: (3,) centre of the mass in the frame of the tip link, m; None: unknown and estimated.
         gravity: known moments of the arm without the mass; None: unknown and estimated.
         estimate_positions: whether gains and offsets of the position sensors are unknown too.
+        rules: criteria for dwells.
         gain_range: lowest and highest possible gain of a sensor, N m per unit of the reading; other gains are refused.
             For currents any gain, or the range of all motors with its sign.
         currents: whether the readings are motor currents, A; gains are then the motors' torque constants at the joints.
@@ -120,9 +121,9 @@ class TorqueSensorCalibration:
         recordings: Recordings,
         with_mass: Recordings = (),
     ) -> TorqueSensorResult:
-        """Calibrate from dwells.
+        """Calibrate the sensors from the dwells in recordings.
 
-        Undetermined values are no error; the result names them.
+        Undetermined values raise no error; the result names them.
 
         Args:
             recordings: recordings without the reference mass; may be empty if gravity is known and there is a mass.
@@ -140,15 +141,15 @@ class TorqueSensorCalibration:
         return self.fit_samples(samples, is_loaded, tuple(recording.source for recording in (*plain, *loaded)))
 
     def fit_samples(self, samples: Samples, loaded: NDArray, sources: Sequence[str] = ()) -> TorqueSensorResult:
-        """Calibrate from dwells that are already extracted.
+        """Calibrate the sensors from extracted dwells.
 
         Args:
-            samples: M dwells; a torque that is NaN was not read.
-            loaded: (M,) whether the reference mass was attached.
-            sources: recordings.
+            samples: M dwells, with readings as torque; NaN for a missing reading.
+            loaded: (M,) mask of dwells with the reference mass.
+            sources: names of the recordings.
 
         Raises:
-            IdentificationError: as `fit`.
+            IdentificationError: see `fit`.
         """
         loaded = np.asarray(loaded, bool)
         self._check_given(np.flatnonzero(~loaded), np.flatnonzero(loaded))
@@ -187,7 +188,7 @@ class TorqueSensorCalibration:
 
     def _check_readings(self, recording: Recording) -> None:
         weighed = ~GravityModel(self.robot).unobservable_axes()
-        # Velocities do not matter here.
+        # Velocities are removed, since faults of their channels do not matter for dwells.
         still = replace(recording, velocity=np.full_like(recording.velocity, np.nan))
         for finding in check_channels(still, CheckSettings()):
             joints = [
@@ -234,7 +235,7 @@ def _unexplained(result: TorqueSensorResult) -> list[int]:
 
 
 def _check_explained(result: TorqueSensorResult) -> None:
-    """Refuse readings that gravity does not explain in a joint that it loads much: then it explains nothing."""
+    """Refuse readings that gravity does not explain in a strongly loaded joint, as all estimates would be wrong."""
     strange = _unexplained(result)
     torque = np.ptp(result.model.at(result.fit.values).torque, axis=0)
     if np.any(torque[strange] > LOADED_FRACTION * torque.max()):
@@ -261,8 +262,9 @@ def _remarks(result: TorqueSensorResult) -> list[str]:
     odd = [f"{joint} ({count})" for joint, count in zip(result.joint_names, result.fit.left_out, strict=True) if count]
     if odd:
         remarks.append(
-            f"pairs of dwells left out, whose approaches differ otherwise than friction makes them: {', '.join(odd)}; "
-            "many of them mean that the joint swings back where it stops: move slower, tell the controller the load"
+            "pairs of dwells left out, because the readings of their two approaches differ by other than friction: "
+            f"{', '.join(odd)}; if there are many, the joint swings back where it stops: move slower, or give the "
+            "controller the load"
         )
     names = result.names
     inflated = [
@@ -271,7 +273,5 @@ def _remarks(result: TorqueSensorResult) -> list[str]:
         if names[i] not in result.reasons
     ]
     if inflated:
-        remarks.append(
-            f"collinear, so that what the model misses counts many times: {', '.join(inflated)}; more poses would help"
-        )
+        remarks.append(f"collinear, which amplifies errors of the model: {', '.join(inflated)}; more poses would help")
     return remarks

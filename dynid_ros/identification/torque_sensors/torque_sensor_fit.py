@@ -23,30 +23,30 @@ MAX_NOISE_ITERATIONS = 10
 NOISE_TOLERANCE = 1e-3
 """Relative change of the noise at which the iteration ends; the standard error of the noise is larger."""
 MAX_EVALUATIONS = 200
-"""Largest number of evaluations of the readings in a round; ten are common."""
+"""Largest number of evaluations of the readings in a minimisation; ten are common."""
 OUTLIER_MADS = 5.0
-"""Distance of a pair's difference from the median, in standard deviations by the median, above which it is left out."""
+"""Distance of a pair's difference from the median, in scaled median absolute deviations, above which it is left out."""
 MAX_START_INFLATION = 1e3
-"""Largest inflation of a linear start that is used, …"""
+"""Largest inflation of a gain's standard error with which its linear estimate serves as start, …"""
 MIN_SHARE_OF_WEIGHT = 1e-4
-"""… and smallest variation of a joint's torque, as a fraction of the mass's, for it to be used."""
+"""… and smallest variation of the joint's torque with this gain, as a fraction of the mass's largest torque."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueSensorFit:
-    """Best values, their covariance and the directions that the data leave undetermined.
+    """Estimates of the K unknowns of a `TorqueSensorModel`, and the directions that the data leave undetermined.
 
     Attributes:
-        values: (K,) of the model's unknowns.
-        covariance: (K, K) within the determined space, including the uncertainty of known moments; dwells of one
-            rotation may err together.
+        values: (K,) estimates.
+        covariance: (K, K) covariance within the determined space, including the uncertainty of known moments; errors
+            of the dwells of one rotation may be correlated.
         open: (K, f) orthonormal directions, in unknowns times `scale`, that change no reading.
         scale: (K,) norms of the weighted Jacobian's columns.
         inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
         condition_number: condition number of the column-scaled weighted Jacobian within the determined space.
-        dof: degrees of freedom of the covariance, the median of the unknowns.
+        dof: degrees of freedom of the covariance, the median over the unknowns.
         residual: (M, n) reading minus model, NaN for missing readings and for those left out.
-        noise: standard deviation of a row by joint and kind, in readings.
+        noise: standard deviation of a row by joint and kind of sample, in units of the reading.
         left_out: (n,) number of pairs of dwells whose friction contradicts their approaches.
     """
 
@@ -63,11 +63,13 @@ class TorqueSensorFit:
 
 
 def fit_torque_sensors(model: TorqueSensorModel) -> TorqueSensorFit:
-    """Fit all readings that are finite."""
+    """Fit the model to all readings that are finite."""
     return _Fit(model).solve()
 
 
 class _Fit:
+    """Iteration of a fit: one row per finite reading, with readings of the two approaches of a pose combined."""
+
     def __init__(self, model: TorqueSensorModel) -> None:
         self.model = model
         self.sample, self.joint = np.nonzero(np.isfinite(model.samples.torque))
@@ -84,7 +86,7 @@ class _Fit:
         self.spread[self.spread == 0] = 1.0
 
     def solve(self) -> TorqueSensorFit:
-        """Alternate between the values and the noises of the joints until both converge."""
+        """Alternate between minimising over the values and estimating the noises, until both converge."""
         sigma = self.spread[self._joint_of_group()]
         values = min((self._minimum(start, sigma) for start in self._starts()), key=lambda x: self._cost(x, sigma))
         for turn in range(MAX_NOISE_ITERATIONS):
@@ -101,15 +103,16 @@ class _Fit:
         return self._described(values, sigma)
 
     def _joint_of_group(self) -> NDArray:
+        """Return the joint (G,) of each group of rows with equal noise."""
         joints = np.zeros(len(self.group_names), int)
         joints[self.group] = self.joint[self.kept]
         return joints
 
     def _leave_out(self, values: NDArray) -> None:
-        """Drop pairs of dwells whose difference is not the joint's friction, unlike that of most pairs.
+        """Leave out pairs of dwells whose difference is far from the joint's friction, which is that of most pairs.
 
-        A joint that swings back after it stopped has friction of the other sign. The difference shows this for any
-        gravity torque, so the choice does not favour the model.
+        A joint that swings back after it stopped has friction of the other sign. The difference of a pair shows this
+        whatever the gravity torque is, so this selection does not favour the model.
         """
         residual = self.readings - self.model.at(values).readings()[self.sample, self.joint]
         up = self.approaches.up
@@ -117,12 +120,13 @@ class _Fit:
         difference = residual[up] - residual[down]
         joint = self.joint[up]
         for j in np.unique(joint):
-            mine = joint == j
-            away = np.abs(difference[mine] - np.median(difference[mine]))
-            usual = max(1.4826 * float(np.median(away)), 1e-6 * self.spread[j])
-            odd = np.flatnonzero(mine)[away > OUTLIER_MADS * usual]
-            if mine.sum() >= MIN_SINGLE_SAMPLES:
-                self.kept[up[odd]] = self.kept[down[odd]] = False
+            pairs = np.flatnonzero(joint == j)
+            deviation = np.abs(difference[pairs] - np.median(difference[pairs]))
+            typical = max(1.4826 * float(np.median(deviation)), 1e-6 * self.spread[j])
+            outliers = pairs[deviation > OUTLIER_MADS * typical]
+            if len(pairs) >= MIN_SINGLE_SAMPLES:
+                self.kept[up[outliers]] = False
+                self.kept[down[outliers]] = False
         present, self.group = np.unique(self.approaches.group[self.kept], return_inverse=True)
         self.group_names = tuple(self.approaches.names[g] for g in present)
 
@@ -131,6 +135,7 @@ class _Fit:
         return self.approaches.combine(values[self.sample, self.joint])[self.kept]
 
     def _right(self) -> NDArray:
+        """Return the readings (m,), with pairs of approaches combined."""
         return self.approaches.combine(self.readings)[self.kept]
 
     def _minimum(self, start: NDArray, sigma: NDArray) -> NDArray:
@@ -144,10 +149,10 @@ class _Fit:
         def jacobian(values: NDArray) -> NDArray:
             return self._rows(self.model.at(values).jacobian()) * root[:, None]
 
-        found = least_squares(
+        minimum = least_squares(
             residual, start, jacobian, x_scale="jac", xtol=1e-10, ftol=1e-12, gtol=1e-12, max_nfev=MAX_EVALUATIONS
         )
-        return found.x
+        return minimum.x
 
     def _cost(self, values: NDArray, sigma: NDArray) -> float:
         """Return the sum of the squared weighted residuals."""
@@ -162,6 +167,7 @@ class _Fit:
         return solve_grouped(jacobian, right, self.group)[1]
 
     def _described(self, values: NDArray, sigma: NDArray) -> TorqueSensorFit:
+        """Return the fit with covariance and undetermined directions, from the Jacobian at the minimum."""
         model = self.model
         point = self.model.at(values)
         root = 1 / sigma[self.group]
@@ -198,16 +204,16 @@ class _Fit:
         )
 
     def _rotation(self) -> NDArray:
-        """Return the rotation (m,) of each row; both rows of a pair have that of the first."""
+        """Return the index (m,) of each row's rotation; both rows of a pair have that of the upward approach."""
         rotation = rotation_of(self.model.samples)[self.sample]
         rotation[self.approaches.down] = rotation[self.approaches.up]
         return rotation[self.kept]
 
     def _starts(self) -> Iterator[NDArray]:
-        """Yield values (K,) near the best: positions as read, then gains, then all that is linear once they are known.
+        """Yield starting values (K,): positions as read, gains from linear fits, then a linear fit of all else.
 
-        Friction that differs between dwells draws the gains of the linear start towards zero, and some of them beyond
-        it, from where no step leads back. So gains of one sign are tried too.
+        Friction that differs between dwells biases the gains of the linear start towards zero, and some beyond zero,
+        from where the minimisation does not return. So gains of one sign are tried too.
         """
         model = self.model
         values = np.zeros(len(model.names))
@@ -225,7 +231,7 @@ class _Fit:
         yield self._with_linear_values(values)
 
     def _with_linear_values(self, values: NDArray) -> NDArray:
-        """Return values (K,) with all that is linear in the readings fitted to them."""
+        """Return values (K,) in which all unknowns that act linearly on the readings are fitted."""
         model = self.model
         linear = np.setdiff1d(
             np.arange(len(values)),
@@ -239,9 +245,9 @@ class _Fit:
         return fitted
 
     def _sensitivity_from_known(self, values: NDArray) -> NDArray:
-        """Return the sensitivity (n,) of each joint alone, by torques without the unknown part of the load."""
+        """Return the sensitivity (n,) of each joint, fitted alone to torques without the unknown part of the load."""
         torque = self.model.at(values).torque
-        found = np.ones(torque.shape[1])
+        sensitivity = np.ones(torque.shape[1])
         for j in range(torque.shape[1]):
             rows = self.joint == j
             columns = np.column_stack(
@@ -249,11 +255,14 @@ class _Fit:
             )
             fit = solve(columns, self.readings[rows]) if rows.any() else None
             if fit is not None and fit.inflation[0] < MAX_START_INFLATION and fit.solution[0] != 0:
-                found[j] = fit.solution[0]
-        return found
+                sensitivity[j] = fit.solution[0]
+        return sensitivity
 
     def _gain_from_mass(self, values: NDArray) -> NDArray:
-        """Return the gains (n,) by k v − k b − k f d − Y n − [loaded] Y c m = [loaded] Y m, which is linear in k."""
+        """Return the gains (n,) from a linear fit of k v − k b − k f d − Y n − [loaded] Y_c m c = [loaded] Y_m m.
+
+        The unknowns are k, k b, k f, n and the centre c unless it is known; Y_m m is the torque of the mass without c.
+        """
         model = self.model
         n = self.model.robot.n_joints
         point = model.at(values)
@@ -264,14 +273,14 @@ class _Fit:
         rest = -rows[:, n * (5 if model.positions else 3) :]
         weight = point.torque[self.sample, self.joint]
         fit = solve(np.hstack([sensors, rest]), weight)
-        # Where the centre can take up the weight of the mass, all readings may as well mean nothing.
+        # If a centre can cancel the weight of the mass, gains of zero fit as well: such gains are not used.
         share = np.abs(fit.solution[:n]) * self.spread / max(float(np.abs(weight).max()), 1e-300)
-        known = (fit.inflation[:n] < MAX_START_INFLATION) & (share > MIN_SHARE_OF_WEIGHT)
-        typical = np.median(fit.solution[:n][known]) if known.any() else max(float(np.std(weight)), 1e-9)
-        return np.where(known, fit.solution[:n], typical / (1.0 if known.any() else self.spread))
+        is_usable = (fit.inflation[:n] < MAX_START_INFLATION) & (share > MIN_SHARE_OF_WEIGHT)
+        typical = np.median(fit.solution[:n][is_usable]) if is_usable.any() else max(float(np.std(weight)), 1e-9)
+        return np.where(is_usable, fit.solution[:n], typical / (1.0 if is_usable.any() else self.spread))
 
 
-# Which unknowns of torque sensors the data determine, and in words why not.
+# Unknowns of torque sensors that the data do not determine, and the reasons in words.
 
 
 MIN_NULL_SHARE = 1e-3
@@ -280,12 +289,14 @@ MAX_GAIN_ERROR = 0.1
 MAX_OFFSET_ERROR = 0.1
 MAX_ANGLE_ERROR_RAD = 0.1
 MAX_POSITION_GAIN_ERROR = 0.05
+"""Largest standard errors of determined unknowns: of a gain relative to it, of an offset relative to the range of the
+readings, of a position offset in rad or m, and of a position gain."""
 MAX_LISTED_NAMES = 5
 
 
 @dataclass(frozen=True)
 class NullDirection:
-    """Joint change of several unknowns that changes no reading.
+    """Simultaneous change of several unknowns that changes no reading.
 
     Attributes:
         changes: change of each unknown, relative to the first.
@@ -298,33 +309,34 @@ class NullDirection:
 
 
 def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[NullDirection, ...]:
-    """Return the undetermined combinations of two and more unknowns, each as short as elimination makes it."""
+    """Return the undetermined combinations of two or more unknowns, each of few unknowns (by elimination)."""
     alone = _single(fit)
     basis, size, _ = np.linalg.svd(fit.open * ~alone[:, None], full_matrices=False)
-    found = []
+    combinations = []
     for direction in _eliminated(basis[:, size > MIN_NULL_SHARE]):
         members = np.flatnonzero(np.abs(direction) > MIN_NULL_SHARE * np.abs(direction).max())
         change = direction / fit.scale
-        # As the gain is 1 / sensitivity.
+        # Convert changes of sensitivities to changes of gains, 1 / sensitivity.
         sensitivities = model.index("sensitivity")
         change[sensitivities] *= -1 / fit.values[sensitivities] ** 2
         first = members[0]
-        found.append(NullDirection({reported(model.names[i]): float(change[i] / change[first]) for i in members}))
-    return tuple(found)
+        relative = {reported(model.names[i]): float(change[i] / change[first]) for i in members}
+        combinations.append(NullDirection(relative))
+    return tuple(combinations)
 
 
 def undecided(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray) -> dict[str, str]:
-    """Reason by name of each of the model's unknowns that the data do not decide; `std` is that of the values (K,)."""
+    """Return the reason for each undetermined unknown, by its name; `std` (K,) has the standard errors of all."""
     reasons = {}
-    ways = freedoms(model, fit)
-    part = np.linalg.norm(fit.open, axis=1) > MIN_NULL_SHARE
+    combinations = [direction.changes for direction in freedoms(model, fit)]
+    takes_part = np.linalg.norm(fit.open, axis=1) > MIN_NULL_SHARE
     single = _single(fit)
     for i, name in enumerate(model.names):
         if single[i]:
             reasons[name] = _without_effect(model, name)
-        elif part[i]:
-            mine = [way for way in ways if reported(name) in way.changes]
-            others = [other for way in mine for other in way.changes if other != reported(name)]
+        elif takes_part[i]:
+            involved = [changes for changes in combinations if reported(name) in changes]
+            others = [other for changes in involved for other in changes if other != reported(name)]
             reasons[name] = f"no reading changes if it changes together with {_listed(others)}; {_way_out(model)}"
         else:
             too_large = _too_large(model, fit, std, i)
@@ -334,12 +346,12 @@ def undecided(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray) -> d
 
 
 def reported(name: str) -> str:
-    """Return the public name of an unknown: "gain" for a sensitivity."""
+    """Return the name of an unknown in results, where a sensitivity is reported as a gain."""
     return name.replace("sensitivity ", "gain ", 1)
 
 
 def _single(fit: TorqueSensorFit) -> NDArray:
-    """Return a mask (K,) of the unknowns that change no reading, whatever the others do."""
+    """Return a mask (K,) of the unknowns that have no effect on any reading."""
     return np.linalg.norm(fit.open, axis=1) > 1 - 1e-6
 
 
@@ -358,6 +370,7 @@ def _eliminated(directions: NDArray) -> list[NDArray]:
 
 
 def _without_effect(model: TorqueSensorModel, name: str) -> str:
+    """Say why an unknown has no effect on any reading."""
     label, joint = name.split(" ", 1)
     if label in JOINT_LABELS[:3] and not np.isfinite(model.samples.torque[:, _joint(model, joint)]).any():
         return "there is no reading of this joint"
@@ -371,6 +384,7 @@ def _without_effect(model: TorqueSensorModel, name: str) -> str:
 
 
 def _too_large(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray, i: int) -> str:
+    """Describe the standard error of an unknown if it is too large; otherwise return an empty string."""
     label, joint = model.names[i].split(" ", 1)
     if label == "sensitivity" and std[i] > MAX_GAIN_ERROR * abs(fit.values[i]):
         return f"its standard error is {std[i] / max(abs(fit.values[i]), 1e-300):.0%} of it"
@@ -395,6 +409,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _way_out(model: TorqueSensorModel) -> str:
+    """Say how to determine more unknowns."""
     if model.mass is None and model.known is None:
         return "attach a reference mass of known weight and record again, or give the gravity parameters"
     ways = ["turn more joints, each over more of its range and in several poses of the others"]

@@ -1,4 +1,4 @@
-"""Readings of torque sensors at rest by all their unknowns (Ma & Hollerbach 1996), and calibrations that cannot be."""
+"""Model of torque-sensor readings at rest (Ma & Hollerbach 1996), and checks of calibrations against it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 
 
-# The mass that torque sensors are calibrated with.
+# The mass with which torque sensors are calibrated.
 
 
 @dataclass(frozen=True)
 class ReferenceMass:
-    """A body of known weight, fixed to the tip link.
+    """Body of known weight, fixed to the tip link.
 
     Attributes:
-        mass: kg, with all that is attached together with it.
-        center: (3,) its centre of mass in the frame of the tip link, m; None: not known, and estimated.
+        mass: mass including its holder, kg.
+        center: (3,) centre of mass in the frame of the tip link, m; None: unknown and estimated.
 
     Raises:
         IdentificationError: a mass that is not positive, or a centre that is not three numbers.
@@ -57,7 +57,16 @@ CENTER = tuple(f"center {axis}" for axis in "xyz")
 
 
 class ModelPoint:
-    """Readings and their derivatives at one value of the unknowns."""
+    """Readings of a model and their derivatives at one value of the unknowns.
+
+    Attributes:
+        model: the model.
+        values: (K,) values of the unknowns.
+        moments: (k,) moments of the arm without the mass, kg m or kg.
+        load: (4,) mass and mass moment of the reference mass in the tip frame, kg and kg m.
+        angles: (M, n) positions after gain and offset of the position sensors, rad or m.
+        torque: (M, n) gravity torques, N m or N.
+    """
 
     def __init__(self, model: TorqueSensorModel, values: NDArray) -> None:
         self.model = model
@@ -87,7 +96,7 @@ class ModelPoint:
         return self._of["sensitivity"] * self.torque + self._of["offset"] + friction
 
     def jacobian(self) -> NDArray:
-        """Return the derivatives (M, n, K) of the readings by the unknowns."""
+        """Return the derivatives (M, n, K) of the readings with respect to the unknowns."""
         model = self.model
         n = self.model.robot.n_joints
         jacobian = np.zeros(self._shape)
@@ -108,18 +117,17 @@ class ModelPoint:
         return jacobian
 
     def moment_jacobian(self) -> NDArray:
-        """Return the derivatives (M, n, k) of the readings by all moments."""
+        """Return the derivatives (M, n, k) of the readings with respect to all moments."""
         return (self._of["sensitivity"] * self.model.weighed)[:, None] * self._regressor
 
     def _torque(self, regressor: NDArray) -> NDArray:
         return np.einsum("mik,mk->mi", regressor, self._sample_moments) * self.model.weighed
 
     def _slope(self, joint: int) -> NDArray:
-        """Return the derivative (M, n) of the torques by a joint's position.
+        """Return the derivative (M, n) of the torques with respect to a joint's position.
 
-        A torque is a constant and a sinusoid of a revolute joint's angle, and linear in a prismatic joint's position.
-        The derivative is half its difference between a quarter turn before and after, or between a unit before and
-        after.
+        A torque is a constant plus a sinusoid of a revolute joint's angle, and linear in a prismatic joint's position.
+        So its derivative is exactly half the difference of the torques a quarter turn, or a unit, ahead and behind.
         """
         step = np.zeros(self.model.robot.n_joints)
         step[joint] = 1.0 if self.model.robot.chain.prismatic[joint] else np.pi / 2
@@ -153,12 +161,12 @@ class TorqueSensorModel:
 
     @cached_property
     def gravity(self) -> GravityModel:
-        """Minimal moments."""
+        """Gravity model with the minimal set of moments."""
         return GravityModel(self.robot)
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the K unknowns: label and joint, by label; then the moments, then "center x" and so on."""
+        """Names of the K unknowns: "offset joint_1" and so on, label by label; then moments; then "center x" to z."""
         names = [f"{label} {joint}" for label in self.joint_labels for joint in self.robot.joint_names]
         if self.known is None:
             names += [self.gravity.names[c] for c in self.moment_columns]
@@ -181,7 +189,7 @@ class TorqueSensorModel:
 
     @cached_property
     def weighed(self) -> NDArray:
-        """(n,) whether gravity loads a joint in any pose; where it does not, its position changes no torque either."""
+        """Mask (n,) of joints that gravity loads in some pose; the position of any other joint changes no torque."""
         return ~self.gravity.unobservable_axes()
 
     def at(self, values: NDArray) -> ModelPoint:
@@ -190,14 +198,15 @@ class TorqueSensorModel:
 
     @cached_property
     def reading_range(self) -> NDArray:
-        """(n,) largest less smallest reading of each joint; 0 for one without."""
+        """Range (n,) of the readings of each joint, largest minus smallest; 0 for a joint without readings."""
         readings = self.samples.torque
-        known = np.isfinite(readings)
-        ends = [np.where(known, readings, worst) for worst in (-np.inf, np.inf)]
-        return np.where(known.any(axis=0), ends[0].max(axis=0) - ends[1].min(axis=0), 0.0)
+        is_read = np.isfinite(readings)
+        highest = np.where(is_read, readings, -np.inf).max(axis=0)
+        lowest = np.where(is_read, readings, np.inf).min(axis=0)
+        return np.where(is_read.any(axis=0), highest - lowest, 0.0)
 
     def index(self, label: str) -> NDArray:
-        """Return where the values of all joints of a label are; empty if they are known."""
+        """Return the indices (n,) of a label's unknowns, one per joint; empty if they are known."""
         if label not in self.joint_labels:
             return np.zeros(0, int)
         n = self.robot.n_joints
@@ -205,13 +214,13 @@ class TorqueSensorModel:
 
     @cached_property
     def free_moments(self) -> NDArray:
-        """Return the indices of the moments among the unknowns; empty if they are known."""
+        """Indices of the moments among the unknowns; empty if the moments are known."""
         first = len(self.joint_labels) * self.robot.n_joints
         return np.arange(first, first + (0 if self.known else len(self.moment_columns)))
 
     @cached_property
     def load_columns(self) -> NDArray:
-        """(k, 4) moments of a load's mass and its mass moment in the tip frame."""
+        """Map (k, 4) from mass and mass moment of a load in the tip frame to the moments of the gravity model."""
         last_link = np.eye(4)
         last_link[1:, 0] = self.robot.tip_offset[:3, 3]
         last_link[1:, 1:] = self.robot.tip_offset[:3, :3]
@@ -219,22 +228,23 @@ class TorqueSensorModel:
 
     @cached_property
     def recorded_regressor(self) -> NDArray:
-        """(M, n, k) at the positions as read."""
+        """Gravity regressor (M, n, k) at the positions as read."""
         return self.gravity.regressor(self.samples.position)
 
 
-# Standard errors for dwells of one rotation that err together. Friction that a model lacks is the same all along a
+# Standard errors for dwells of one rotation whose errors are correlated. Unmodelled friction is similar throughout a
 # rotation, in which one joint turns and the others hold, so its dwells are not independent. The jackknife over
 # rotations, to first order (Bell and McCaffrey 2002, with the residuals of each rotation in a fit without it), assumes
 # only that rotations are independent.
 
 
 SINGLE_ROTATION_TOLERANCE = 1e-6
-"""Part of a rotation's residual that its own fit leaves, below which the rotation alone determines a direction."""
+"""Eigenvalue of I − H of a rotation's rows, where H is their hat matrix, below which this rotation alone determines a
+direction."""
 
 
 def rotation_of(samples: Samples) -> NDArray:
-    """Return the rotation (M,) that each sample belongs to; a sample outside all rotations is one of its own."""
+    """Return the index (M,) of each sample's rotation; a sample outside all rotations forms one by itself."""
     number = np.arange(len(samples))
     for rotation in rotations(samples):
         number[rotation.rows] = rotation.rows[0]
@@ -244,12 +254,12 @@ def rotation_of(samples: Samples) -> NDArray:
 def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tuple[NDArray, NDArray]:
     """Return the factors (k,) by which standard errors of white residuals grow, and the degrees of freedom (k,).
 
-    If too few rotations determine an unknown for a factor, its error is not reduced.
+    If too few rotations determine an unknown for a reliable factor, the factor is at least 1.
 
     Args:
         parts: decomposition of the weighted matrix (m, k).
         residual: (m,) weighted residual.
-        rotation: (m,) rotation of each row.
+        rotation: (m,) index of each row's rotation.
     """
     half = (parts.right.T * parts.inverse) / parts.scale[:, None]
     moved = []
@@ -265,7 +275,7 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
         crossed.append(weights @ left)
     own = np.array(squares)
     shared = np.array(crossed)
-    # Sum and sum of squares of the eigenvalues of diag(own) − shared sharedᵀ.
+    # Degrees of freedom (Σ λ)² / Σ λ² of the variance, from the eigenvalues λ of diag(own) − shared sharedᵀ.
     trace = own.sum(axis=0) - (shared**2).sum(axis=(0, 2))
     products = np.einsum("ckr,dkr->kcd", shared, shared)
     diagonal = np.einsum("kcc->kc", products)
@@ -279,18 +289,18 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
 
 
 GAIN_RANGE = (0.5, 2.0)
-"""Gains of sensors that read N m: an uncalibrated one is off by some per cent."""
+"""Range of gains of sensors that read N m; an uncalibrated sensor has an error of some per cent."""
 ANY_GAIN = (-np.inf, np.inf)
-"""Range of the gains of motors whose currents are read; negative for a motor that turns against its joint."""
+"""Range of gains if readings are currents; a gain is negative if the motor turns against its joint."""
 MIN_F_STATISTIC = 10.0
-"""Smallest mean square change of the readings by each unknown of a mass, in squares of their scatter."""
+"""Smallest mean square of the readings that each unknown of the mass explains, relative to the residual variance."""
 
 
 def check_gain_range(gain_range: tuple[float, float]) -> None:
-    """Raise where it is not two numbers in order.
+    """Check that a range of gains is two numbers, the lower one first.
 
     Raises:
-        IdentificationError: it is not.
+        IdentificationError: the range is something else.
     """
     given = np.asarray(gain_range, dtype=float)
     if not (given.shape == (2,) and given[0] < given[1]):
@@ -303,15 +313,15 @@ def check_gain_range(gain_range: tuple[float, float]) -> None:
 def check_mass_is_seen(model: TorqueSensorModel) -> None:
     """Refuse recordings with the mass whose readings equal those without it, within their scatter.
 
-    Each joint's readings are fitted independently, with any size and sign of the arm's weight and the mass. So no
-    unknown of the calibration can be wrong here.
+    Each joint's readings are fitted independently, with any size and sign of the arm's weight and of the mass. So this
+    check does not depend on the calibration.
 
     Raises:
-        IdentificationError: the mass does not show.
+        IdentificationError: the mass does not change the readings.
     """
     if model.mass is None or model.loaded.all():
         return
-    gained = 0.0
+    explained = 0.0  # sum of squares that the mass explains, relative to the residual variance
     unknowns = 0
     for j in np.flatnonzero(model.weighed):
         rows = np.flatnonzero(np.isfinite(model.samples.torque[:, j]))
@@ -329,9 +339,9 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
         if dof > 0 and added > 0:
             left = _squares(with_mass.residual)
             floor = (1e-9 * max(float(np.abs(readings).max()), 1e-300)) ** 2
-            gained += (_squares(without.residual) - left) / max(left / dof, floor)
+            explained += (_squares(without.residual) - left) / max(left / dof, floor)
             unknowns += added
-    if unknowns and gained < MIN_F_STATISTIC * unknowns:
+    if unknowns and explained < MIN_F_STATISTIC * unknowns:
         raise IdentificationError(
             f"the reference mass of {model.mass.mass:g} kg is not seen: the readings with it differ from those without "
             f"by no more than they scatter; attach it to '{model.robot.tip}' and record the motion again, or give the "

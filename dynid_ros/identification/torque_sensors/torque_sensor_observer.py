@@ -1,4 +1,4 @@
-"""The gravity-torque observer of Ma and Hollerbach (1996, section 7): watches torque sensors while the arm works."""
+"""Gravity-torque observer of Ma and Hollerbach (1996, section 7), which monitors torque sensors while the arm works."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from dynid_ros.recording import Recording
 
 
 class NoiseLearner:
-    """Standard deviation of a joint's first readings about a linear model.
+    """Estimator of each joint's noise, the standard deviation of its first readings about a linear model.
 
     Args:
-        n_joints: n.
+        n_joints: number n of joints.
         needed: number of samples of a joint from which its noise is estimated.
 
     Attributes:
-        noise: (n,) infinite until it is known.
+        noise: (n,) noise in units of the reading; infinite until it is estimated.
     """
 
     def __init__(self, n_joints: int, needed: int) -> None:
@@ -51,30 +51,31 @@ class NoiseLearner:
             seen = self._seen[joint]
             seen.append(np.append(rows[joint], error[joint]))
             if len(seen) == self._needed:
-                found = np.array(seen)
-                fit = solve(found[:, :-1], found[:, -1])
-                floor = 1e-9 * max(float(np.abs(found).max()), 1e-9)
+                equations = np.array(seen)
+                fit = solve(equations[:, :-1], equations[:, -1])
+                floor = 1e-9 * max(float(np.abs(equations).max()), 1e-9)
                 self.noise[joint] = max(np.sqrt(fit.residual @ fit.residual / (len(seen) - fit.rank)), floor)
                 seen.clear()
 
 
-# Rests and slow motion of an arm at work, cut out of the stream of its joint states.
+# Rests and slow motion of an arm at work, extracted from the stream of its joint states.
 
 
 MAX_REST_S = 30.0
-"""An arm that rests longer than this gives a sample each such time, s."""
+"""Duration after which a lasting rest gives a sample and starts anew, s."""
 MAX_MOTION_S = 60.0
-"""Motion without a rest is looked at after this time, s."""
+"""Duration after which motion without a rest is evaluated, s."""
 MIN_SPACING_S = 1.0
-"""Time between blocks of slow motion that are used, s: friction varies along the way, and neighbours vary alike."""
+"""Time between blocks of slow motion that are used, s: friction varies with position, so neighbours are correlated."""
 
 
 class SampleStream:
-    """Stream of rests, each returned once when it is over, and of slow motion.
+    """Stream of samples: each rest once, when it is over, and slow motion.
 
     Args:
-        joint_names: n joints.
-        slow: whether slow motion counts.
+        joint_names: names of the n joints.
+        rules: criteria for rests and slow motion.
+        slow: whether slow motion gives samples too.
     """
 
     def __init__(self, joint_names: Sequence[str], rules: SampleRules, slow: bool = False) -> None:
@@ -98,24 +99,24 @@ class SampleStream:
         )
         static = static_samples(recording, self.rules)
         ends = [self._end(recording, static, m) for m in range(len(static))]
-        done = [m for m, end in enumerate(ends) if end]
-        if done:
-            last = ends[done[-1]]
+        finished = [m for m, end in enumerate(ends) if end]
+        if finished:
+            last = ends[finished[-1]]
         elif recording.duration > (MAX_REST_S if len(static) else MAX_MOTION_S):
-            done = list(range(len(static)))
+            finished = list(range(len(static)))
             last = recording.n_samples
         else:
             return None
-        parts = [static.take(done)]
+        parts = [static.take(finished)]
         if self.slow:
             parts.append(spaced(slow_samples(recording.slice(slice(max(last, 10))), self.rules), MIN_SPACING_S))
         for _ in range(last):
             self._states.popleft()
-        found = Samples.join(parts)
-        return found if len(found) else None
+        samples = Samples.join(parts)
+        return samples if len(samples) else None
 
     def _end(self, recording: Recording, samples: Samples, m: int) -> int:
-        """Return the row at which the arm has left the position of a sample; 0 if it has not."""
+        """Return the first row in which the arm has left the position of sample m; 0 if it has not left."""
         after = recording.time > samples.time[m]
         away = np.abs(recording.position - samples.position[m]).max(axis=1) > self.rules.minimum_approach
         return int(np.argmax(after & away))
@@ -123,15 +124,15 @@ class SampleStream:
 
 SAMPLE_KINDS = ("static", "slow")
 REFIT_SAMPLES = 32
-"""Number of samples after an alarm that refine its numbers."""
+"""Number of samples after an alarm with which its estimates are refined."""
 
 
 class TorqueSensorObserver:
-    """Comparison of readings with the torque of known gravity, sample by sample, at rest and in slow motion.
+    """Observer of torque sensors, which compares readings with the torque of known gravity, sample by sample.
 
     Each joint's sensitivity, offset and friction are estimated recursively, with directional forgetting, and tested
-    against the reference. A joint that has drifted is reported once, until `accept`. Its estimates start again, and the
-    numbers of the alarm are refined with the next samples.
+    against the reference. A joint that has drifted is reported once, until `accept` is called. Its estimates then start
+    again, and the numbers of the alarm are refined with the next samples.
 
     Args:
         robot: kinematics and gravity.
@@ -141,6 +142,11 @@ class TorqueSensorObserver:
         learning: number of samples of each kind from which noise is estimated.
         memory: number of samples after which old information has faded to 1/e.
         false_alarm_rate: largest probability that any joint gives a false alarm at one sample.
+        rules: criteria for rests and slow motion; None: the defaults.
+
+    Attributes:
+        gravity: gravity model of the robot.
+        sensors: present reference calibration.
 
     Raises:
         IdentificationError: an impossible setting, or moments of another robot.
@@ -186,24 +192,24 @@ class TorqueSensorObserver:
 
     @property
     def gain(self) -> NDArray:
-        """Present gains (n,), N m per unit of the reading; NaN until known to a tenth."""
+        """Present gains (n,), N m per unit of the reading; NaN until the standard error is below 10 %."""
         value, std = self._estimates()
         return np.where(std[:, 0] < 0.1 * np.abs(value[:, 0]), 1 / value[:, 0], np.nan)
 
     @property
     def offset(self) -> NDArray:
-        """(n,) present estimate, in readings."""
+        """Present offsets (n,), in units of the reading."""
         return self._estimates()[0][:, 1]
 
     @property
     def standard_errors(self) -> NDArray:
-        """(n, 2) of gain and offset, by the noise of the readings alone."""
+        """Standard errors (n, 2) of gain and offset, from the noise of the readings alone."""
         value, std = self._estimates()
         return np.stack([std[:, 0] / value[:, 0] ** 2, std[:, 1]], axis=1)
 
     @property
     def learned(self) -> bool:
-        """Whether noise is known, so that drift is looked for."""
+        """Whether the noise of any joint is estimated, so that its drift can be detected."""
         return any(np.isfinite(learner.noise).any() for learner in self._learners.values())
 
     @property
@@ -212,7 +218,7 @@ class TorqueSensorObserver:
         return tuple(self._alarms.values())
 
     def update(self, samples: Samples) -> list[DriftAlarm]:
-        """Take up samples, readings as torque, in the order of their time; returns the new alarms."""
+        """Add samples, with readings as torque, in the order of time, and return the new alarms."""
         angles = self.sensors.position_gain * samples.position + self.sensors.position_offset
         regressor = self.gravity.regressor(angles) * self._weighed[:, None]
         raised = []
@@ -242,6 +248,7 @@ class TorqueSensorObserver:
         return sensors
 
     def _set_reference(self, sensors: TorqueSensors, std: ArrayLike | None) -> None:
+        """Set the reference with the standard errors (n, 2) of gain and offset, and restart all estimates."""
         n = self.robot.n_joints
         self.sensors = sensors
         self._reference_std = np.zeros((n, 2)) if std is None else np.asarray(std, dtype=float)
@@ -258,9 +265,10 @@ class TorqueSensorObserver:
         self._times: deque[float] = deque(maxlen=WINDOW_SAMPLES[-1])
 
     def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:
+        """Add sample m, whose gravity regressor is (n, k), and return the new alarms."""
         torque = regressor @ self._moments
         time = float(samples.time[m])
-        # Friction of unknown sign may be anything.
+        # Without the direction of friction, a reading contains no usable information.
         judged = samples.direction[m] != 0
         columns = [torque, np.ones_like(torque), samples.direction[m], samples.velocity[m]]
         rows = np.stack(columns, axis=1) * judged[:, None]
@@ -284,7 +292,7 @@ class TorqueSensorObserver:
                 self._alarms[name] = self._alarm(names.index(name), alarm.time)
         self._exceeding = np.where(statistic > self._windows.threshold, self._exceeding + 1, 0)
         lasting = [int(j) for j in np.flatnonzero(self._exceeding >= WINDOW_SAMPLES[0]) if names[j] not in self._alarms]
-        # A sudden change of friction is separated from the samples after it, which then show no drift.
+        # After a sudden change of friction, the samples since then are fitted alone, and their statistic is small.
         drifted = [j for j in lasting if self._windows.drift(j).statistic > self._windows.threshold]
         raised = [self._alarm(joint, time) for joint in drifted]
         for alarm in raised:
@@ -311,6 +319,7 @@ class TorqueSensorObserver:
         return value, std
 
     def _alarm(self, joint: int, time: float) -> DriftAlarm:
-        found = self._windows.drift(joint)
+        """Return the alarm for the present drift of a joint's sensor."""
+        drift = self._windows.drift(joint)
         reference = float(self.sensors.gain[joint]), float(self.sensors.offset[joint])
-        return DriftAlarm.of(self.robot.joint_names[joint], reference, found, self._times[-found.samples], time)
+        return DriftAlarm.of(self.robot.joint_names[joint], reference, drift, self._times[-drift.samples], time)

@@ -31,20 +31,25 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
 COLLINEAR_INFLATION = 30.0
-"""Inflation of standard errors above which errors of the model may exceed the noise."""
+"""Inflation of a standard error by collinearity above which errors of the model may exceed the noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TorqueSensorResult(Result):
     """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
 
-    A reading v corresponds to the torque gain (v − offset), a position reading φ to the angle position_gain φ +
-    position_offset. Undetermined numbers are NaN; `reasons` has the causes, `freedoms` the combinations of unknowns
-    that no reading shows.
+    A reading v corresponds to the torque gain · (v − offset), a position reading φ to the position position_gain · φ +
+    position_offset. Undetermined numbers are NaN; `reasons` gives the causes, `freedoms` the combinations of unknowns
+    that have no effect on any reading.
 
     Attributes:
-        fit: solution in the unknowns of the model.
-        arm: content of the arm's `identified.yaml`, to which the sensors are added; None: the file holds them alone.
+        model: model of the readings, with the samples.
+        fit: estimates of the unknowns of the model.
+        sources: names of the recordings.
+        settings: settings of the calibration, as plain data.
+        remarks: sentences on contradictions in the data.
+        arm: content of the arm's `identified.yaml`, to which the sensors are added; None: the file contains only the
+            sensors.
     """
 
     model: TorqueSensorModel
@@ -56,7 +61,7 @@ class TorqueSensorResult(Result):
 
     @property
     def robot(self) -> RobotModel:
-        """The arm."""
+        """Robot that was calibrated."""
         return self.model.robot
 
     @property
@@ -89,7 +94,7 @@ class TorqueSensorResult(Result):
 
     @cached_property
     def freedoms(self) -> tuple[NullDirection, ...]:
-        """Combinations of unknowns that no reading shows."""
+        """Combinations of unknowns that have no effect on any reading."""
         return freedoms(self.model, self.fit)
 
     @property
@@ -170,7 +175,7 @@ class TorqueSensorResult(Result):
 
     @property
     def nullity(self) -> int:
-        """Dimension of the null space: independent changes of unknowns that no reading shows."""
+        """Dimension of the null space: number of independent changes of unknowns without effect on any reading."""
         return self.fit.open.shape[1]
 
     @property
@@ -200,8 +205,8 @@ class TorqueSensorResult(Result):
         """Compare corrected readings at rest with gravity and friction, in a recording without the reference mass.
 
         Raises:
-            RecordingError: a joint of the robot is not in it.
-            IdentificationError: it has no dwells.
+            RecordingError: a joint of the robot is not in the recording.
+            IdentificationError: the recording has no dwells.
         """
         corrected = self.correct(recording.select(self.joint_names))
         samples = static_samples(with_known_torque(corrected), SampleRules())
@@ -221,7 +226,7 @@ class TorqueSensorResult(Result):
         return list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
 
     def verdict(self, validations: Sequence[Validation] = ()) -> str:
-        """Say which gains are determined, and how well."""
+        """Say how many gains are determined, and how accurately."""
         errors = half_width(1.0, self.fit.dof) * self.per_joint("gain")[1] / np.abs(self.gain)
         known = np.isfinite(errors)
         worst = f" to ± {percent(np.max(errors[known]))} or better (95 %)" if known.any() else ""
@@ -258,7 +263,7 @@ class TorqueSensorResult(Result):
         return [*self.remarks, *(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())]
 
     def further_lines(self) -> list[str]:
-        """Return the centre of the reference mass, and unknowns that the data determine only together."""
+        """Return lines on the centre of the reference mass, and on unknowns that the data determine only together."""
         half = half_width(1.0, self.fit.dof)
         lines = []
         if self.model.mass is not None and self.model.mass.center is None:
@@ -278,14 +283,14 @@ class TorqueSensorResult(Result):
 
     @property
     def motor_gains(self) -> list[float | None] | None:
-        """Gains (n,) for `--motor-gains`, N m/A; None each if undetermined, None if readings are torques."""
+        """Gains (n,) for `--motor-gains`, N m/A, with None for an undetermined gain; None if readings are torques."""
         return as_numbers(self.gain) if self.settings.get("effort_convention") == "motor_current" else None
 
     def _line(self) -> str:
         return f"{self.model.robot.name}, {len(self.joint_names)} joints, condition {self.condition_number:.3g}"
 
     def sections(self) -> dict:
-        """Return the sections of the sensors, of their calibration and of the gravity that was found with them."""
+        """Return the sections of the sensors, of their calibration and of the gravity moments that were estimated."""
         document: dict = {}
         columns = {label: self.per_joint(label) for label in (*DEFAULTS, "coulomb")}
         document["torque_sensors"] = {
@@ -312,7 +317,7 @@ class TorqueSensorResult(Result):
         return document
 
     def merged(self, content: dict) -> dict:
-        """Return the arm's content with the sensors, whose calibration keeps its source and remarks."""
+        """Return the content of the arm's file with the sensors added; the calibration keeps its source and remarks."""
         kept = ("source", "condition_number", DOF, "remarks", *([self.VALIDATION] if content[self.VALIDATION] else []))
         own = {"torque_sensors": content["torque_sensors"]}
         own["torque_sensor_calibration"] = content["torque_sensor_calibration"] | {
