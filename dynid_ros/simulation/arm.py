@@ -12,7 +12,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 from dynid_ros.simulation.drives import ActingFriction, Drives, KnownFriction, PositionServo, Springs
 from dynid_ros.simulation.mujoco_model import checked_load, compile_arm
-from dynid_ros.simulation.plant import DIVERGED, FlexiblePlant, Plant
+from dynid_ros.simulation.plant import MAX_JOINT_SPEED, FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 from dynid_ros.simulation.trajectory_points import JointSpline, SetPoint, TrajectoryPoints
 from dynid_ros.simulation.truth import ArmTruth
@@ -53,37 +53,45 @@ def checked_effort(robot: RobotModel, effort: ArrayLike) -> np.ndarray:
 
 
 class SimulatedArm:
-    """Arm that moves under its joint drives and gravity; it has no contacts, not even with itself.
+    """Arm that moves under its joint drives and gravity; it has no contacts, not even between its own links.
 
-    In *position mode* a servo follows trajectories: stiffness and damping fitted to the arm's inertia, with
-    feed-forward of inertia and gravity as in industrial controllers, or without, plus torques that are added to its
-    own. It sees the true state, not the encoders' noise. In *effort mode* the last commanded torques persist. Both
-    modes are clipped at the effort limits of the URDF.
+    In *position mode* a servo follows trajectories by PD control, with gains that suit the inertia of the arm. As in
+    industrial controllers, it may add a feed-forward of inertia and gravity, and commanded torques (`add_effort`). It
+    uses the true state, without noise of the encoders. In *effort mode* the last commanded torques persist. The effort
+    limits of the URDF saturate the torques of both modes.
 
-    The torque sensor sits on the motor's side of friction and rotor, so it reads the torque of the drive. At rest this
-    is gravity plus the torque of stiction, up to the Coulomb torque towards the side from which the joint came to rest.
+    The torque sensor is on the motor's side of friction and rotor inertia, so it reads the torque of the drive. At rest
+    this is gravity plus stiction, at most the Coulomb torque, with the sign of the last motion.
 
-    A load may be fixed to the tip link while the arm moves. The servo does not know it: the arm gives way a little and
-    swings, until position error balances the weight of the load. A force/torque sensor sits between tip link and load,
-    and feels the load only.
+    A load may be fixed to the tip link while the arm moves. The servo has no model of the load: the arm sags and
+    oscillates until the position error balances the weight of the load. A force/torque sensor between tip link and load
+    measures the wrench of the load only.
 
-    With springs every joint is flexible: the drive turns a motor, which pulls its link along. Encoders, servo and
-    torque sensor belong to the motors. Links rest where gravity and stiction let them; only `link_position` shows it.
+    With springs every joint is flexible: the drive turns a motor, and a spring transmits its torque to the link.
+    Encoders, servo and torque sensor belong to the motors. Only `link_position` shows where the links are.
 
-    Time, position, velocity, torque and wrench refer to the same instant. MuJoCo is one step ahead, because the torque
-    of a step is known when the step is done. So a command acts one timestep after the state that it answers.
+    Time, position, velocity, torque and wrench refer to the same instant. The state in MuJoCo is one step later,
+    because the torque of a step is only known after the step. A command in response to a state therefore acts one
+    timestep after that state.
 
     Args:
-        robot: gives the URDF, joint order, limits and gravity.
-        drives: friction and rotors; None: friction of the URDF, no rotors.
-        friction: friction with all terms of this package, in place of the drives'; its rotors are added to theirs.
-        springs: between motors and links; None: rigid joints.
+        robot: arm with URDF, joint order, limits and gravity.
+        drives: friction and rotor inertia; None: friction of the URDF, no rotor inertia.
+        friction: friction with all terms of this package, in place of that of the drives; its rotor inertia is added to
+            that of the drives.
+        springs: springs between motors and links; None: rigid joints.
         sensors: errors of the joints' readings; None: no errors.
         wrench_sensor: errors of the force/torque sensor; None: no errors.
         start: position at the start and after a reset, rad or m, (n,) or one for all joints; None: zero, or the limit
             nearest to it.
-        timestep: of the simulation, s.
-        servo_model: the servo knows inertia and gravity of the arm; False: it has position and velocity errors only.
+        timestep: timestep of the simulation, s.
+        seed: seed of the noise of the sensors.
+        servo_model: whether the servo has a feed-forward of inertia and gravity.
+
+    Attributes:
+        drives: drives with (n,) arrays; their rotor inertia includes that of `friction`.
+        truth: true inertial parameters of links and load.
+        rng: generator of the noise of the sensors.
 
     Raises:
         ModelError: the robot cannot be simulated.
@@ -108,25 +116,25 @@ class SimulatedArm:
             raise DynidError(f"timestep is {timestep:g} s; expected more than 0 and at most 0.005")
         self.robot = robot
         self.timestep = timestep
-        alone = compile_arm(robot, timestep)
+        unloaded = compile_arm(robot, timestep)
         drives = drives or Drives()
         if friction is not None:
             if springs is not None:
                 raise DynidError("friction is given besides springs; flexible joints have that of the drives")
             drives = drives.without_friction(friction.of_term(robot, "rotor_inertia"))
         self.friction = friction
-        self.drives = drives.apply(alone)
+        self.drives = drives.apply(unloaded)
         self.springs = None if springs is None else springs.of(robot.n_joints)
-        self.truth = ArmTruth(alone, robot.base)
+        self.truth = ArmTruth(unloaded, robot.base)
         acting = None if friction is None else ActingFriction(robot, friction, timestep)
         self._plant = (
-            Plant(copy(alone), acting)
+            Plant(copy(unloaded), acting)
             if self.springs is None
             else FlexiblePlant(robot, self.drives, self.springs, timestep)
         )
         self.sensors = sensors or Sensors.ideal(robot.n_joints)
         self.wrench_sensor = wrench_sensor or WrenchSensor.ideal()
-        self._servo = PositionServo(alone, robot.limits, model=servo_model)
+        self._servo = PositionServo(unloaded, robot.limits, model=servo_model)
         self.rng = np.random.default_rng(seed)
         self._effort: np.ndarray | None = None
         self._added = np.zeros(robot.n_joints)
@@ -140,7 +148,7 @@ class SimulatedArm:
 
     @property
     def position(self) -> np.ndarray:
-        """(n,) true positions, of the motors, rad or m."""
+        """(n,) true positions of the motors, rad or m."""
         return self._position.copy()
 
     @property
@@ -150,12 +158,12 @@ class SimulatedArm:
 
     @property
     def velocity(self) -> np.ndarray:
-        """(n,) true velocities, of the motors."""
+        """(n,) true velocities of the motors, rad/s or m/s."""
         return self._velocity.copy()
 
     @property
     def torque(self) -> np.ndarray:
-        """(n,) torques that the drives apply, friction and rotors included, N m."""
+        """(n,) torques that the drives apply, which also overcome friction and rotor inertia, N m or N."""
         return self._torque.copy()
 
     @property
@@ -166,12 +174,12 @@ class SimulatedArm:
 
     @property
     def position_error(self) -> np.ndarray:
-        """(n,) of the servo in position mode: where it wants the motors to be, from where they are."""
+        """(n,) desired minus true position of the motors in position mode, rad or m."""
         return self._motion.at(self.time)[0] - self._position
 
     @property
     def effort_mode(self) -> bool:
-        """Whether the last effort command drives the arm, not the position servo."""
+        """Whether the last effort command drives the arm, instead of the position servo."""
         return self._effort is not None
 
     def measure(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,45 +187,45 @@ class SimulatedArm:
         return self.sensors.measure(self._position, self._velocity, self._torque, self.rng)
 
     def measure_links(self) -> np.ndarray:
-        """Return readings (n,) of the links' positions, by encoders as good as the motors'."""
+        """Return readings (n,) of the links' positions, by encoders with the same noise as those of the motors."""
         return self.sensors.measure_links(self._link_position, self.rng)
 
     def measure_wrench(self) -> tuple[np.ndarray, np.ndarray]:
         """Return force (3,) in N and torque (3,) in N m of the load on the sensor, in the tip link's frame.
 
-        A load that hangs at rest reads its weight, downward.
+        For a load at rest the force is its weight, directed downwards.
         """
         reading = self.wrench_sensor.measure(self.wrench, self.rng)
         return reading[:3], reading[3:]
 
     def attach_load(self, parameters: ArrayLike) -> None:
-        """Fix a load to the tip link, in place of the one before, through resets; position and velocity stay.
+        """Fix a load to the tip link in place of the previous load; position and velocity stay, and resets keep it.
 
         Args:
             parameters: (10,) `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the tip link's frame.
 
         Raises:
-            DynidError: no body has these parameters; the load before stays.
+            DynidError: no body has these parameters; the previous load stays.
         """
         load = checked_load(parameters)
         self.truth.carry(load)
         self._plant.carry(load)
 
     def detach_load(self) -> None:
-        """Let go of the load, if there is one; position and velocity stay."""
+        """Remove the load, if there is one; position and velocity stay."""
         self.truth.carry(None)
         self._plant.carry(None)
 
     def push(self, wrench: ArrayLike, link: str | None = None, axes: str | None = None, duration: float = 0.1) -> None:
-        """Push a link from outside, as a hand does; a new push replaces the one before, a reset ends it.
+        """Apply an external wrench to a link, as a hand does; a new push replaces the previous one, a reset ends it.
 
-        The force/torque sensor feels the load only, so it does not feel the push.
+        The force/torque sensor measures the load only, so it does not show the push.
 
         Args:
             wrench: (6,) force (N) and torque (N m) at the origin of the link's frame.
             link: pushed link; None: the tip link.
-            axes: link along whose axes `wrench` is given, also while these turn; None: the base link.
-            duration: s, after which the push ends.
+            axes: link in whose axes `wrench` is expressed, also while they turn; None: the base link.
+            duration: duration of the push, s.
 
         Raises:
             DynidError: the arm lacks the link, the wrench is not six finite numbers, or the duration is invalid.
@@ -225,7 +233,7 @@ class SimulatedArm:
         self._plant.push(link or self.robot.tip, wrench, axes or self.robot.base, duration)
 
     def reset(self, position: ArrayLike | None = None) -> None:
-        """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise and load go on.
+        """Put the arm at rest at `position` (n,) (None: the start), in position mode, at time 0; the load stays.
 
         Raises:
             DynidError: the position is beyond the limits.
@@ -238,7 +246,7 @@ class SimulatedArm:
         self._advance()
 
     def hold(self) -> None:
-        """Go to position mode, holding the place where the arm is now."""
+        """Go to position mode and hold the present position."""
         self._effort = None
         self._motion: JointSpline | SetPoint = JointSpline(
             np.zeros(1), self._plant.position[np.newaxis, np.newaxis].copy()
@@ -261,7 +269,7 @@ class SimulatedArm:
         self._effort = np.clip(checked_effort(self.robot, effort), -self.robot.limits.effort, self.robot.limits.effort)
 
     def add_effort(self, effort: ArrayLike) -> None:
-        """Set the torques (n,), N m, that hardware adds to the servo's in position mode from now on.
+        """Set the torques (n,), N m, that are added to those of the servo in position mode from now on.
 
         Raises:
             DynidError: the number of torques is wrong, or one is not finite.
@@ -269,28 +277,29 @@ class SimulatedArm:
         self._added = checked_effort(self.robot, effort)
 
     def follow(self, points: TrajectoryPoints, delay: float = 0.0) -> None:
-        """Follow a trajectory from now on, in place of the one before and starting in its present desired state.
+        """Follow a trajectory, which replaces the previous one and starts from its present desired state.
 
-        Points are joined by linear, cubic or quintic polynomials, depending on which derivatives are given. After the
-        last point the arm holds.
+        Points are joined by linear, cubic or quintic polynomials, depending on which derivatives the points have. After
+        the last point the arm holds its position.
 
         Args:
-            points: their time starts `delay` after now.
-            delay: s.
+            points: points of the trajectory.
+            delay: time from now until the start of the trajectory, s.
 
         Raises:
-            TrajectoryError: effort mode, or a trajectory that a controller would refuse; the one before goes on.
+            TrajectoryError: the arm is in effort mode, or a controller would refuse the trajectory; the previous one
+                continues.
         """
         if self.effort_mode:
             raise TrajectoryError("the arm follows trajectories in position mode only; it is in effort mode")
         self._motion = points.join(self.robot, self.time, delay, self._motion.at(self.time))
 
     def track(self, desired: np.ndarray, ahead: float) -> None:
-        """Let the servo reach a set-point and hold it; a drive that gets one in each cycle interpolates like this.
+        """Let the servo reach a set-point and then hold it, as a drive interpolates between cyclic set-points.
 
         Args:
             desired: (3, n) position, velocity and acceleration; a joint with position NaN keeps its last set-point.
-            ahead: time until the set-point is due, s.
+            ahead: time from now at which the set-point is reached, s.
 
         Raises:
             DynidError: the arm is in effort mode.
@@ -311,20 +320,22 @@ class SimulatedArm:
             raise DynidError(f"cannot step by {duration:g} s: not a multiple of the timestep, {self.timestep:g} s")
         for _ in range(steps):
             self._advance()
-        if not np.abs(self._velocity).max() < DIVERGED:
+        if not np.abs(self._velocity).max() < MAX_JOINT_SPEED:
             where = f"the simulation diverged at {self.time:.3f} s"
             raise DynidError(f"{where}; command smaller efforts or take a shorter timestep")
 
     def _advance(self) -> None:
+        """Keep the present state, and advance the plant by one timestep from it."""
         plant = self._plant
         self._position = plant.position.copy()
         self._velocity = plant.velocity.copy()
         self._link_position = plant.link_position.copy()
         self._link_velocity = plant.link_velocity.copy()
         if self._effort is None:
-            at = self._steps * self.timestep
-            drive = self._servo.drive(self._motion.at(at), self._position, self._velocity, self._added)
+            desired = self._motion.at(self._steps * self.timestep)
+            drive = self._servo.drive(desired, self._position, self._velocity, self._added)
             plant.step(drive)
+            # MuJoCo applies the damping of the servo at the velocity after the step.
             self._torque = drive - self._servo.gains.damping * plant.velocity
         else:
             self._torque = self._effort

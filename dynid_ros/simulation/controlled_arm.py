@@ -18,12 +18,16 @@ FORWARD = "effort controller"
 class ArmHardware:
     """Hardware that applies its command interfaces to an arm, once per cycle.
 
-    Without a position command the arm holds its position; without an effort command it has no effort. A drive neither
-    moves nor pushes a joint beyond its limits. `sums`: effort is added to the servo's torque; False: one of the two
-    modes acts at a time.
+    Without a position command the arm holds its position; without an effort command the effort is zero. Position and
+    effort are limited to the limits of the joints.
+
+    Args:
+        arm: the arm.
+        interfaces: values that the controllers command.
+        sums: whether effort is added to the torque of the servo; False: one of them acts at a time.
 
     Attributes:
-        effort_mode: of hardware with modes: effort alone acts; False: position alone.
+        effort_mode: whether effort acts instead of position; always False if the hardware adds them.
     """
 
     def __init__(self, arm: SimulatedArm, interfaces: CommandInterfaces, *, sums: bool) -> None:
@@ -51,16 +55,20 @@ class ArmHardware:
 
 
 class ControlledArm:
-    """Arm whose hardware obeys two controllers.
+    """Arm with a trajectory controller and a forward controller of efforts.
 
     Args:
         arm: the arm; the caller of `update` steps it.
-        settings: of the trajectory controller; with the command interface effort there is no other controller.
-        sums: the hardware adds efforts to the servo's torque; False: it has modes, and effort acts while the trajectory
-            controller is inactive; while both are inactive the mode stays.
-        joints: of the controllers in their order; None: the arm's.
-        report: receives log messages of the controllers.
-        changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
+        settings: settings of the trajectory controller; if it commands effort too, there is no forward controller.
+        sums: whether the hardware adds efforts to the torque of the servo. False: effort acts while the trajectory
+            controller is inactive and the forward controller active; while both are inactive the last mode stays.
+        joints: joint names in the order of the forward controller; None: the order of the arm.
+        report: function that receives log messages of the controllers.
+        changed: function that receives the name of a controller (`TRAJECTORY`, `FORWARD`) and whether it is active now.
+
+    Attributes:
+        interfaces: values that the controllers command.
+        forward: controller of efforts; None: the trajectory controller commands effort.
     """
 
     def __init__(
@@ -86,7 +94,7 @@ class ControlledArm:
         self.reset()
 
     def reset(self) -> None:
-        """Restart hardware and controllers without any command; the arm has been reset."""
+        """Restart hardware and controllers without any command, after a reset of the arm."""
         self.interfaces.forget()
         self._set(TRAJECTORY, False)
         self._set(FORWARD, False)

@@ -1,4 +1,4 @@
-"""The arm of the demo (proportions of a PA10), and the URDF a maker hands out: masses and inertias nearly right."""
+"""URDF of the demo arm, which has the proportions of a PA10, and URDFs with erroneous masses and inertias."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
@@ -13,10 +13,10 @@ from dynid_ros.model.urdf_export import urdf_with_inertias
 
 
 def demo_arm_urdf(moving: Collection[str] = ()) -> str:
-    """Text of its URDF.
+    """Return the text of the URDF of the demo arm.
 
     Args:
-        moving: joints that move, the others being held where they are zero; none: all move.
+        moving: names of the joints that move, while the others are fixed at zero; empty: all joints move.
 
     Raises:
         DynidError: the package is installed without its `config` folder.
@@ -32,10 +32,10 @@ def demo_arm_urdf(moving: Collection[str] = ()) -> str:
 
 
 def misjudged_urdf(robot: RobotModel, error: float, rng: np.random.Generator) -> str:
-    """URDF of `robot` with links that are wrong and yet could exist.
+    """Return the URDF of `robot` with erroneous but physically consistent inertial parameters of the links.
 
-    Each link's mass and its extent along three axes are off by a factor of up to exp(±error), its centre of mass and
-    its axes by up to `error` times the extent.
+    The mass of each link and its extent along three axes have an error factor between exp(-error) and exp(error). The
+    errors of the centre of mass and of the principal axes are up to `error` times the extent.
 
     Raises:
         ModelError: the robot does not come from a URDF, or a link has no possible inertia.
@@ -47,9 +47,9 @@ def misjudged_urdf(robot: RobotModel, error: float, rng: np.random.Generator) ->
             f"{robot.name}: no real body has the inertia of link(s) {', '.join(impossible)}; correct the URDF"
         )
     links = log_cholesky(links)
-    off = rng.uniform(-error, error, links.shape)
+    errors = rng.uniform(-error, error, links.shape)
     extent = np.exp(links[:, 1:4]).mean(axis=1, keepdims=True)
-    links[:, 0] += off[:, 0] / 2  # half the logarithm of the mass
-    links[:, 1:4] += off[:, 1:4]
-    links[:, 4:] += off[:, 4:] * extent
+    links[:, 0] += errors[:, 0] / 2  # half the logarithm of the mass
+    links[:, 1:4] += errors[:, 1:4]
+    links[:, 4:] += errors[:, 4:] * extent
     return urdf_with_inertias(robot, from_log_cholesky(links).ravel())

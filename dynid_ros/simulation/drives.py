@@ -20,29 +20,45 @@ from dynid_ros.model.friction_terms import dahl_step
 from dynid_ros.simulation.mujoco_model import derive_constants, mass_matrix
 
 BANDWIDTH = 60.0
-"""Natural frequency (rad/s) of a joint alone. Stiffer servos wear down the soft stiction of MuJoCo during a dwell."""
-POSES = 100
+"""Natural frequency of a joint alone, rad/s. With a stiffer servo, MuJoCo's stiction would creep away in a dwell."""
+N_SAMPLED_POSES = 100
+"""Number of random poses in which the modes of the arm are computed."""
+MAX_STEP_RATIO = 0.5
+"""Largest product of timestep and natural frequency of a flexible joint; above 2, the integration diverges."""
+NEWTON_ITERATIONS = 50
+REST_SPEED = 1e-6
+"""Velocity (rad/s or m/s) at which the slope of viscous friction at rest is evaluated."""
+ONE_WAY = 1.0
+"""Sliding length, rad or m, of joints without one; its value has no effect, because `act` passes directions."""
 
 
 @dataclass(frozen=True)
 class ServoGains:
-    """Torque per position error, stiffness (n,) N m/rad, and per velocity error, damping (n,) N m s/rad."""
+    """Gains of a PD controller for n joints.
+
+    Attributes:
+        stiffness: (n,) torque per position error, N m/rad.
+        damping: (n,) torque per velocity error, N m s/rad.
+    """
 
     stiffness: np.ndarray
     damping: np.ndarray
 
     @classmethod
     def of(cls, model: mujoco.MjModel, limits: JointLimits) -> ServoGains:
-        """Choose gains by the inertia of each joint, so that no mode of the arm oscillates in any of many poses.
+        """Return gains in proportion to the mean inertia of each joint, with which no mode oscillates in many poses.
 
-        With stiffness D w² and damping 2 z w D, D diagonal, an eigenvalue e of M(q)^-1 D gives a mode of frequency w
-        sqrt(e) and damping ratio z sqrt(e): z makes the slowest mode critical, w keeps the quickest within a step.
+        D is the diagonal matrix of mean inertias. With stiffness D w² and damping 2 z w D, each eigenvalue e of
+        M(q)^-1 D gives a mode with natural frequency w sqrt(e) and damping ratio z sqrt(e). The choice of z makes the
+        slowest mode critically damped. The limit of w keeps the fastest mode below 1 / timestep.
         """
         prismatic = model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
         reach = np.where(prismatic, 1.0, np.pi)
         lower = np.where(np.isfinite(limits.lower), limits.lower, -reach)
         upper = np.where(np.isfinite(limits.upper), limits.upper, reach)
-        matrices = _mass_matrices(model, lower + np.random.default_rng(0).random((POSES, model.nv)) * (upper - lower))
+        matrices = _mass_matrices(
+            model, lower + np.random.default_rng(0).random((N_SAMPLED_POSES, model.nv)) * (upper - lower)
+        )
         inertia = np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0)
         modes = np.linalg.eigvals(np.linalg.inv(matrices) * inertia).real
         frequency = min(BANDWIDTH, 1.0 / (model.opt.timestep * np.sqrt(modes.max())))
@@ -50,11 +66,12 @@ class ServoGains:
 
 
 class PositionServo:
-    """Torque towards a desired motion, from a model of the arm alone: a servo knows nothing of a load.
+    """PD controller with an optional feed-forward of inertia and gravity of the arm without load.
 
     Args:
-        arm: without a load.
-        model: feed inertia and gravity forward; False: a servo that is stiff and knows nothing, and sags.
+        arm: model of the arm without load.
+        limits: effort limits, and position limits for the choice of gains.
+        model: whether there is a feed-forward; without it, the arm sags under gravity.
     """
 
     def __init__(self, arm: mujoco.MjModel, limits: JointLimits, *, model: bool = True) -> None:
@@ -69,18 +86,18 @@ class PositionServo:
     def drive(
         self, desired: np.ndarray, position: np.ndarray, velocity: np.ndarray, added: np.ndarray | float = 0.0
     ) -> np.ndarray:
-        """Return the torque (n,) without the damping term, which the caller leaves to MuJoCo's stable integration.
+        """Return the torque (n,) without the term -damping · velocity, which MuJoCo integrates implicitly.
 
         Args:
             desired: (3, n) position, velocity and acceleration.
-            position: (n,) of the arm.
-            velocity: (n,) of the arm.
+            position: (n,) present position.
+            velocity: (n,) present velocity.
             added: (n,) additional commanded torque.
         """
         damping = self.gains.damping
         desired_position, desired_velocity, acceleration = desired
         drive = self._inverse_dynamics(position, velocity, acceleration) if self._model else np.zeros_like(velocity)
-        # Damping acts on the velocity that carries the position through the step: that of its middle.
+        # The position of the next step depends on the velocity in the middle of the step, so damping refers to it.
         drive += damping * (desired_velocity + self._half_step * acceleration)
         drive += self.gains.stiffness * (desired_position - position) + added
         braking = damping * velocity
@@ -109,25 +126,20 @@ def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
     return np.array(matrices)
 
 
-MAX_STEP_RATIO = 0.5
-"""Timestep times the natural frequency of motor and link on their spring; above 2 the integration diverges."""
-NEWTON_ITERATIONS = 50
-
-
 @dataclass(frozen=True)
 class Springs:
     """Flexibility of n joints at the link side (Spong 1987); each value is one number for all joints or (n,).
 
-    The deflection is d = q_m - q. The play takes -a to +a of it, and the spring transmits k e + k3 e^3 of the rest e,
-    plus a little damping times the rate of d. Friction of `Drives` then belongs to the link, their rotor inertia to the
-    motor.
+    The deflection is d = q_m - q, the motor position minus the link position. With half the backlash a, the spring is
+    stretched by e = sign(d) max(|d| - a, 0) and transmits k e + k3 e³ plus damping times the rate of d. With springs,
+    the friction of `Drives` acts on the link, and their rotor inertia is that of the motor.
 
     Attributes:
         stiffness: k, N m/rad.
-        cubic: k3, N m/rad^3.
-        dead_zone: half the play a, rad.
-        damping: in parallel to the spring, N m s/rad.
-        motor_viscous: b, friction on the motor's side, N m s/rad.
+        cubic: k3, N m/rad³.
+        dead_zone: a, rad.
+        damping: damping coefficient in parallel to the spring, N m s/rad.
+        motor_viscous: coefficient b of viscous friction on the motor's side, N m s/rad.
     """
 
     stiffness: np.ndarray | float
@@ -158,10 +170,11 @@ class Springs:
         return self.stiffness * excess + self.cubic * excess**3 + self.damping * rate
 
     def deflection(self, torque: np.ndarray) -> np.ndarray:
-        """Return the deflection (n,), rad, at which the spring transmits `torque` at rest; 0 without torque."""
+        """Return the deflection (n,), rad, at which the spring transmits `torque` (n,) at rest; 0 for zero torque."""
         size = np.abs(torque)
         excess = size / self.stiffness
-        for _ in range(NEWTON_ITERATIONS):  # Newton from above on a convex law
+        # Newton's method: the torque is convex in e and the start lies above the root, so the iterates decrease to it.
+        for _ in range(NEWTON_ITERATIONS):
             excess -= (self.stiffness * excess + self.cubic * excess**3 - size) / (
                 self.stiffness + 3 * self.cubic * excess**2
             )
@@ -170,10 +183,10 @@ class Springs:
     def check_timestep(
         self, joint_names: Sequence[str], link_inertia: np.ndarray, motor_inertia: np.ndarray, timestep: float
     ) -> None:
-        """Refuse springs between inertias (n,), kg m^2, that a timestep (s) does not resolve.
+        """Check that a timestep, s, resolves the oscillation of inertias (n,), kg m², on the springs.
 
         Raises:
-            DynidError: a motor has no inertia, or the timestep is too long for a joint; names the joint.
+            DynidError: a motor has no inertia, or the timestep is too long for a joint; the message names the joint.
         """
         for joint in np.flatnonzero(~(motor_inertia > 0.0)).tolist():
             raise DynidError(
@@ -189,13 +202,13 @@ class Springs:
 
 @dataclass(frozen=True)
 class Drives:
-    """Friction and rotor inertia of n joints, seen at the joint; each one number for all joints or (n,).
+    """Friction and rotor inertia of n joints, reflected to the joint; each is one number for all joints or (n,).
 
     Attributes:
-        coulomb: dry friction, N m; also the largest torque that holds the joint at rest. None: as in the URDF.
-        viscous: damping, N m s/rad. None: as in the URDF's `<dynamics>`.
-        rotor_inertia: kg m², gear ratio squared times that of the rotor. The servo is as stiff as inertia allows:
-            on a light joint with much friction only a rotor, as every real drive has one, makes it exact.
+        coulomb: Coulomb friction, N m, which also limits stiction at rest; None: friction in the URDF's `<dynamics>`.
+        viscous: coefficient of viscous friction, N m s/rad; None: damping in the URDF's `<dynamics>`.
+        rotor_inertia: rotor inertia times gear ratio squared, kg m². The gains of the servo are proportional to the
+            inertia, so without rotor inertia a light joint with much friction follows inaccurately.
     """
 
     coulomb: ArrayLike | None = None
@@ -211,9 +224,9 @@ class Drives:
         urdf = {"coulomb": model.dof_frictionloss, "viscous": model.dof_damping}
         values = {}
         for field in ("coulomb", "viscous", "rotor_inertia"):
-            given = getattr(self, field)
-            given = urdf[field] if given is None else given
-            values[field] = per_joint(given, range(1, model.nv + 1), field, error=DynidError, least=0.0)
+            value = getattr(self, field)
+            value = urdf[field] if value is None else value
+            values[field] = per_joint(value, range(1, model.nv + 1), field, error=DynidError, least=0.0)
         model.dof_frictionloss[:] = values["coulomb"]
         model.dof_damping[:] = values["viscous"]
         model.dof_armature[:] = values["rotor_inertia"]
@@ -221,10 +234,10 @@ class Drives:
         return Drives(**values)
 
     def without_friction(self, rotors: np.ndarray) -> Drives:
-        """Return these drives without friction, with the rotors (n,) added.
+        """Return drives without friction, whose rotor inertia is increased by `rotors` (n,), kg m².
 
         Raises:
-            DynidError: they have friction.
+            DynidError: these drives have friction.
         """
         for name in ("coulomb", "viscous"):
             if getattr(self, name) is not None and np.any(getattr(self, name)):
@@ -232,17 +245,13 @@ class Drives:
         return Drives(0.0, 0.0, np.asarray(self.rotor_inertia, dtype=float) + rotors)
 
 
-SLOW = 1e-6
-"""Velocity (rad/s or m/s) at which the slope of viscous friction at rest is evaluated."""
-ONE_WAY = 1.0
-
-
 @dataclass(frozen=True)
 class KnownFriction:
-    """Friction of all joints.
+    """Friction model of all joints with its coefficients.
 
     Attributes:
-        coefficients: (f,) in the order of `model.names(robot)`; those of rotors are the drives' inertia.
+        model: terms of each joint.
+        coefficients: (f,) coefficients in the order of `model.names(robot)`, including rotor inertia.
     """
 
     model: FrictionModel
@@ -253,7 +262,7 @@ class KnownFriction:
         """Return the friction in an `identified.yaml` with links.
 
         Raises:
-            IdentifiedFileError: the file belongs to another robot, lacks such friction, or is malformed.
+            IdentifiedFileError: the file belongs to another robot, has no friction model, or is malformed.
         """
         document = load_identified(path)
         check_same_robot(document, robot)
@@ -269,23 +278,29 @@ class KnownFriction:
         values = np.asarray(self.coefficients, dtype=float)
         if values.shape != (len(names),):
             raise DynidError(f"friction has {values.size} coefficients; expected {len(names)}: {', '.join(names)}")
-        known = dict(zip(names, values, strict=True))
-        return np.array([known.get(f"{term} {name}", 0.0) for name in robot.joint_names])
+        by_name = dict(zip(names, values, strict=True))
+        return np.array([by_name.get(f"{term} {name}", 0.0) for name in robot.joint_names])
 
 
 class ActingFriction:
-    """Friction that acts one timestep after the other.
+    """Simulation of a friction model in steps of time.
 
-    A direction with memory is a spring that bends and slides (Dahl 1968), integrated implicitly: friction at the end of
-    a step is k h v more than at its beginning, with the timestep h. Without memory dry friction is MuJoCo's, which
-    holds joints at rest, whatever smoothing the model has. Velocity-dependent terms also refer to the step's end. The
-    load of the gears is the present torque of links and load.
+    Dry friction of a joint with a sliding length follows the Dahl model (Dahl 1968): its state behaves like a spring
+    that slides. The integration is implicit: within a step of duration h at velocity v, friction grows by k h v, with
+    the slope k of friction over position. Dry friction of other joints is that of MuJoCo, which holds joints at rest;
+    the smoothing of the model is ignored. Velocity-dependent terms refer to the end of a step. Load-dependent friction
+    refers to the present torque of links and load.
 
     Args:
+        robot: the arm.
+        friction: friction model with coefficients.
         timestep: h, s.
 
+    Attributes:
+        torque: (n,) friction torque that opposes the motion in the next step, apart from MuJoCo's own terms.
+
     Raises:
-        DynidError: coupled joints.
+        DynidError: the friction model couples joints.
         ModelError: the model is for another number of joints.
     """
 
@@ -298,55 +313,62 @@ class ActingFriction:
         self._timestep = timestep
         self._length = np.array([joint.sliding_length for joint in model.per_joint(n)])
         self._remembers = self._length > 0.0
-        # Directions are given, each as one with a memory.
-        given = [
+        # `act` passes its own directions, so all joints take the form that has a state of direction.
+        joints = [
             replace(joint, smoothing=0.0, dead_zone=0.0, sliding_length=joint.sliding_length or ONE_WAY)
             for joint in model.per_joint(n)
         ]
-        terms = OneSampleFriction(FrictionModel(given), n)
-        self._of = terms.evaluate
+        terms = OneSampleFriction(FrictionModel(joints), n)
+        self._evaluate = terms.evaluate
         self._weights = terms.places @ np.asarray(friction.coefficients, dtype=float)
-        self._still = np.zeros(n).tolist()
+        self._zeros = np.zeros(n).tolist()
         self.rest(np.zeros(n))
 
     def rest(self, position: NDArray) -> None:
-        """Set joints to rest at `position` (n,), without any history."""
+        """Set joints to rest at `position` (n,) with zero friction."""
         self._last = position.copy()
         self._state = np.zeros_like(position)
         self.torque = np.zeros_like(position)
 
     def act(self, arm: mujoco.MjModel, data: mujoco.MjData, braking: NDArray | float) -> None:
-        """Prepare the step that begins at the positions and velocities of `data`.
+        """Compute friction for the step that begins at the state of `data`.
 
-        Dry friction and damping, plus the damping `braking` of the drives, go into `arm`; `torque` (n,) brakes too.
+        Dry friction without sliding length and damping, plus the damping `braking` of the drives, are written to `arm`.
+        The rest of friction is written to `torque`.
         """
         q = data.qpos
         velocity = data.qvel
-        way = q - self._last
+        displacement = q - self._last
         self._state = np.where(
             self._remembers,
-            dahl_step(self._state, np.sign(way), np.abs(way), np.where(self._remembers, self._length, 1.0)),
+            dahl_step(
+                self._state,
+                np.sign(displacement),
+                np.abs(displacement),
+                np.where(self._remembers, self._length, 1.0),
+            ),
             0.0,
         )
         self._last = q.copy()
-        load = self._still
+        load = self._zeros
         if self._needs_load:
-            # Of the links where they were a step ago, which a solver of MuJoCo's has at hand.
+            # The acceleration in `data` is that of the last step.
             torque = np.empty_like(q)
             mujoco.mj_rne(arm, data, 1, torque)
             load = torque.tolist()
-        at = q.tolist()
-        moving = np.where(np.abs(velocity) < SLOW, SLOW, velocity)
+        place = q.tolist()
+        moving = np.where(np.abs(velocity) < REST_SPEED, REST_SPEED, velocity)
         speeds = moving.tolist()
-        alone, free, up, down = (
-            np.array(self._of(at, speed, self._still, [direction] * len(at), load)) @ self._weights
-            for speed, direction in ((self._still, 0.0), (speeds, 0.0), (speeds, 1.0), (speeds, -1.0))
+        # Friction is the sum of a constant, a function of velocity, and a level times the direction (-1 to 1).
+        constant, without_dry, up, down = (
+            np.array(self._evaluate(place, speed, self._zeros, [direction] * len(place), load)) @ self._weights
+            for speed, direction in ((self._zeros, 0.0), (speeds, 0.0), (speeds, 1.0), (speeds, -1.0))
         )
-        forward = up - free
-        backward = free - down
+        forward = up - without_dry
+        backward = without_dry - down
         level = np.where(velocity >= 0.0, forward, backward)
-        bending = level * (1.0 - self._state * np.sign(velocity)) / np.where(self._remembers, self._length, np.inf)
+        slope = level * (1.0 - self._state * np.sign(velocity)) / np.where(self._remembers, self._length, np.inf)
         arm.dof_frictionloss[:] = np.where(self._remembers, 0.0, np.maximum(level, 0.0))
-        arm.dof_damping[:] = (free - alone) / moving + self._timestep * bending + braking
+        arm.dof_damping[:] = (without_dry - constant) / moving + self._timestep * slope + braking
         dry = np.where(self._state >= 0.0, forward, backward) * self._state
-        self.torque = alone + np.where(self._remembers, dry, 0.0)
+        self.torque = constant + np.where(self._remembers, dry, 0.0)

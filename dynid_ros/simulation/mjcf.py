@@ -1,4 +1,4 @@
-"""MJCF, MuJoCo's own format, of a URDF, with joint properties, servos and friction that a URDF cannot hold."""
+"""Conversion of a URDF to MJCF, the format of MuJoCo, with joint properties, servos and friction that URDF lacks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.mujoco_model import strip
 
 TIMESTEP_S = 1e-3
-"""Timestep of a model with servos, s; also their shortest delay."""
+"""Timestep of a model with servos, s, and their shortest delay."""
 DELAY_VERSION = (3, 5)
 POLYNOMIAL_VERSION = (3, 7)
 BRISTLE_VERSION = (3, 12)
 """First versions of MuJoCo with delays of actuators, polynomial damping, and passive actuators with LuGre friction."""
 BRISTLES_OF = "friction of "
+"""Prefix of the name of such an actuator; the name of the joint follows."""
 
 
 def installed_version() -> tuple[int, int]:
@@ -36,16 +37,16 @@ def mjcf_text(
     servos: Mapping[str, ServoDrive] | None = None,
     bristles: np.ndarray | None = None,
 ) -> str:
-    """Text of the MJCF: bodies, joints with limits, a servo or motor per joint; no shapes, so nothing collides.
+    """Return the text of the MJCF: bodies, joints with limits, a servo or motor per joint; no shapes, no collisions.
 
     Args:
-        urdf: text, with inertias.
-        robot: the arm in it, its gravity and limits.
-        joints: (n,) values of its joints by their names in MJCF, SI units, (n, 3) of polynomials; None: damping and
-            friction of the URDF.
-        servos: position servos by joint; other joints have a motor, whose control is a torque.
+        urdf: text of a URDF with inertias.
+        robot: arm in this URDF, with gravity and limits.
+        joints: values (n,) of joint attributes by their name in MJCF, SI units; (n, 3) for polynomials; None: damping
+            and friction of the URDF.
+        servos: position servos by joint name; other joints have a motor, whose control is a torque.
         bristles: (n, 5) LuGre friction: stiffness and damping of the bristles, Coulomb and static friction, Stribeck
-            velocity; None or zero: none.
+            velocity; a row of zeros or None: no LuGre friction.
 
     Raises:
         ModelError: MuJoCo refuses the URDF: impossible inertias, or moving links without mass.
@@ -71,7 +72,7 @@ def mjcf_text(
         joint.range = [limits.lower[i], limits.upper[i]] if limited else [0.0, 0.0]
         for field, values in (joints or {}).items():
             _set(joint, field, values[i])
-        if servos:  # dry friction that hardly creeps
+        if servos:  # stiff settings, with which dry friction hardly creeps at rest
             joint.solref_friction = [2.0 * TIMESTEP_S, 1.0]
             joint.solimp_friction = [0.999, 0.999, 0.001, 0.5, 2.0]
     exact = spec.compile()
@@ -92,7 +93,7 @@ def _actuators(robot: RobotModel, servos: Mapping[str, ServoDrive], bristles: np
         if servo is not None:
             _write(drive, kp=servo.stiffness, kv=servo.damping)
             if servo.delay > 0.0 and installed_version() >= DELAY_VERSION:
-                # Between samples of the control, so that the delay need not be whole timesteps.
+                # Interpolation between samples of the control allows a delay that is no multiple of the timestep.
                 drive.set("interp", "linear")
                 drive.set("nsample", str(int(np.ceil(servo.delay / TIMESTEP_S)) + 2))
                 _write(drive, delay=servo.delay)
@@ -104,7 +105,7 @@ def _actuators(robot: RobotModel, servos: Mapping[str, ServoDrive], bristles: np
 
 
 def _exact(text: str, model: mujoco.MjModel, robot: RobotModel, actuators: ET.Element) -> str:
-    """Return the text with all digits of its numbers, of which MuJoCo writes six, and with actuators."""
+    """Return the text with actuators and with all digits of the numbers, which MuJoCo rounds to six digits."""
     root = ET.fromstring(text)
     for element in root.iter("body"):
         body = model.body(element.get("name", ""))
@@ -128,12 +129,13 @@ def _exact(text: str, model: mujoco.MjModel, robot: RobotModel, actuators: ET.El
 
 
 def _damping(model: mujoco.MjModel, dof: int) -> list[float]:
-    """Return the coefficients of damping, the higher ones only where there are any: MuJoCo before 3.7 has none."""
+    """Return the coefficients of damping; those of higher powers, which need MuJoCo 3.7, only if they are not zero."""
     higher = getattr(model, "dof_dampingpoly", np.zeros((model.nv, 0)))[dof]
     return [model.dof_damping[dof], *(higher if higher.any() else ())]
 
 
 def _write(element: ET.Element, **values: object) -> None:
+    """Set attributes of an element to numbers with all digits."""
     for name, numbers in values.items():
         element.set(name, " ".join(repr(float(number)) for number in np.ravel(np.asarray(numbers))))
 

@@ -1,4 +1,4 @@
-"""MuJoCo model of an arm from its URDF: bodies, joints, friction, load, motors; no shapes, so nothing collides."""
+"""MuJoCo model of an arm from its URDF: bodies, joints, friction, load and motors; no shapes, so no collisions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,20 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
 from dynid_ros.model.urdf import pose, read_origin, roll_pitch_yaw
 
 LINK = "load of the simulated arm"
+"""Name of the link of the load."""
 ROUNDING_TOLERANCE = 1e-9
-"""Second moments below zero by less than this fraction of their sum are those of a point, a rod or a plate."""
+"""Largest negative second moment over the sum of moments that counts as rounding; it is zero for a point or a plate."""
+MOTOR_OF = "motor of "
+"""Prefix of the name of the link and the joint of a motor; the name of the driven joint follows."""
+MOTOR_BODY_INERTIA = "1e-9"
+"""Negligible mass (kg) and inertia (kg m²) of a motor's body, which must not be zero; its inertia is the armature."""
+# MuJoCo's dry friction is a soft constraint, which lets a joint creep at rest. These are the shortest time constant and
+# the highest impedance that MuJoCo accepts. The solver must be exact too, or its residual moves the joints.
+STICTION_TIME_CONSTANT_STEPS = 2.0
+STICTION_IMPEDANCE = 0.9999
+SOLVER_TOLERANCE = 1e-15
+CREEP_FACTOR = 0.1
+"""Factor that reduces the creep further; a smaller value makes the problem of the solver ill-conditioned."""
 
 
 def add_load_link(root: ET.Element, tip: str) -> None:
@@ -29,11 +41,11 @@ def add_load_link(root: ET.Element, tip: str) -> None:
 
 
 def checked_load(parameters: ArrayLike) -> np.ndarray:
-    """Parameters (10,) of a load, as floats; a point mass is a load too.
+    """Return the inertial parameters (10,) of a load as floats, if a body or a point mass can have them.
 
     Raises:
-        ModelError: not ten finite numbers.
-        DynidError: no body can have them.
+        ModelError: the parameters are not ten finite numbers.
+        DynidError: no body can have these parameters.
     """
     load = finite_vector(parameters, PARAMETERS_PER_LINK, "load (m, m c, inertia about the tip link's frame)")
     if not load[0] > 0.0:
@@ -53,15 +65,15 @@ def checked_load(parameters: ArrayLike) -> np.ndarray:
 
 
 def put_load(model: mujoco.MjModel, load: np.ndarray | None) -> None:
-    """Give the body the parameters (10,) of a load, or take all from it; constants that depend on it are left to do."""
+    """Set the parameters (10,) of the body of the load, None: zero; call `derive_constants` afterwards."""
     body = model.body(LINK).id
-    # MuJoCo takes an inertial frame that was the body's own when the model was compiled for that for ever.
+    # If the inertial frame was the frame of the body at compilation, MuJoCo ignores changes of it unless this is 0.
     model.body_sameframe[body] = 0
     if load is None:
         model.body_mass[body] = 0.0
         model.body_ipos[body] = model.body_inertia[body] = 0.0
         return
-    # Second moments of mass have the principal axes of the inertia.
+    # Second moments ∫ r rᵀ dm and inertia have the same principal axes.
     moments, axes = np.linalg.eigh(central_moments(load))
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     model.body_mass[body] = load[0]
@@ -70,43 +82,38 @@ def put_load(model: mujoco.MjModel, load: np.ndarray | None) -> None:
     mujoco.mju_mat2Quat(model.body_iquat[body], axes.ravel())
 
 
-MOTOR_OF = "motor of "
-INERTIA = "1e-9"
-"""kg m^2 and kg, which MuJoCo wants of every body; that of the motor is put in as armature, which knows no gravity."""
-
-
 def add_motor_links(root: ET.Element, joint_names: Sequence[str]) -> None:
-    """Add a motor per joint to a URDF, after its links.
+    """Add a link and a continuous joint for the motor of each joint to a URDF, after its own links.
 
-    A motor is one coordinate. The motor of a prismatic joint rotates too, one radian per metre.
+    The motor of a prismatic joint rotates too, by one radian per metre.
     """
     children = {child.get("link") for child in root.iter("child")}
     world = next(link.get("name", "") for link in root.findall("link") if link.get("name") not in children)
     for name in joint_names:
         motor = MOTOR_OF + name
         inertial = ET.SubElement(ET.SubElement(root, "link", name=motor), "inertial")
-        ET.SubElement(inertial, "mass", value=INERTIA)
-        ET.SubElement(inertial, "inertia", ixx=INERTIA, iyy=INERTIA, izz=INERTIA, ixy="0", ixz="0", iyz="0")
+        ET.SubElement(inertial, "mass", value=MOTOR_BODY_INERTIA)
+        ET.SubElement(
+            inertial,
+            "inertia",
+            ixx=MOTOR_BODY_INERTIA,
+            iyy=MOTOR_BODY_INERTIA,
+            izz=MOTOR_BODY_INERTIA,
+            ixy="0",
+            ixz="0",
+            iyz="0",
+        )
         joint = ET.SubElement(root, "joint", name=motor, type="continuous")
         ET.SubElement(joint, "parent", link=world)
         ET.SubElement(joint, "child", link=motor)
         ET.SubElement(joint, "axis", xyz="0 0 1")
 
 
-# MuJoCo's dry friction is a soft constraint: a joint that it holds still creeps. These are the shortest time constant
-# and the highest impedance that MuJoCo takes; the solver must be exact too, or its residual moves the joints.
-STICTION_TIME_CONSTANT_STEPS = 2.0
-STICTION_IMPEDANCE = 0.9999
-SOLVER_TOLERANCE = 1e-15
-CREEP = 0.1
-"""Creep of a joint held by stiction, relative to MuJoCo at its stiffest; a lower value is harder for the solver."""
-
-
 def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> mujoco.MjModel:
-    """Return the MuJoCo model of `robot`: a degree of freedom per joint in the chain's order, a massless load.
+    """Return the MuJoCo model of `robot`, with one degree of freedom per joint in the chain's order and a zero load.
 
     Friction comes from the URDF's `<dynamics>`, gravity from `robot`. With `motors`, n degrees of freedom follow for
-    the motors of flexible joints, not coupled yet.
+    the motors of flexible joints, not yet coupled to the links.
 
     Raises:
         ModelError: the robot has no URDF, MuJoCo refuses it (impossible inertias, links without mass), joints outside
@@ -120,16 +127,16 @@ def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> 
     except ValueError as error:
         raise ModelError(f"URDF of '{robot.name}': MuJoCo refuses it: {' '.join(str(error).split())}") from error
     joints = tuple(model.joint(i).name for i in range(model.njnt))
-    beside = [name for name in joints if name.removeprefix(MOTOR_OF) not in robot.joint_names]
-    if beside:
+    other_joints = [name for name in joints if name.removeprefix(MOTOR_OF) not in robot.joint_names]
+    if other_joints:
         raise ModelError(
-            f"URDF of '{robot.name}': joint(s) {', '.join(beside)} move beside the chain from '{robot.base}' to "
-            f"'{robot.tip}'; make them fixed, or choose base and tip so that the chain holds them"
+            f"URDF of '{robot.name}': joint(s) {', '.join(other_joints)} move beside the chain from '{robot.base}' to "
+            f"'{robot.tip}'; make them fixed, or choose base and tip so that the chain contains them"
         )
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     model.opt.gravity = data.body(robot.base).xmat.reshape(3, 3) @ robot.gravity
-    # Old MuJoCo gives continuous joints limits, which the URDF standard ignores.
+    # Old versions of MuJoCo apply the limits of continuous joints, which the URDF standard ignores.
     limits = np.stack([robot.limits.lower, robot.limits.upper], axis=1)
     model.jnt_limited[: robot.n_joints] = np.isfinite(limits).all(axis=1)
     model.jnt_range[: robot.n_joints] = np.where(np.isfinite(limits), limits, 0.0)
@@ -141,13 +148,13 @@ def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> 
 
 
 def derive_constants(model: mujoco.MjModel) -> None:
-    """Compute what depends on masses and rotors, after these have changed."""
+    """Update constants of the model that depend on masses and rotor inertia, after a change of these."""
     mujoco.mj_setConst(model, mujoco.MjData(model))
-    model.dof_invweight0 *= CREEP
+    model.dof_invweight0 *= CREEP_FACTOR
 
 
 def mass_matrix(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
-    """Return the joint-space inertia (n, n) at the pose of `data`, rotors included."""
+    """Return the joint-space inertia matrix (n, n) at the pose of `data`, including rotor inertia."""
     matrix = np.empty((model.nv, model.nv))
     for row, unit in zip(matrix, np.eye(model.nv), strict=True):
         mujoco.mj_mulM(model, data, row, unit)
@@ -175,10 +182,10 @@ def _adapted(robot: RobotModel, motors: bool) -> str:
 
 
 def strip(root: ET.Element) -> None:
-    """Remove shapes and settings from a URDF, and let MuJoCo read its inertias unchanged.
+    """Remove shapes and settings of MuJoCo from a URDF, and make MuJoCo use its inertias unchanged.
 
-    Fixed links with impossible inertias go too: they do not act on anything, and MuJoCo would refuse the robot for an
-    antenna of its base.
+    Impossible inertias of links that do not move are removed too. They have no effect on the motion, but MuJoCo would
+    refuse the robot because of them.
     """
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
@@ -187,28 +194,28 @@ def strip(root: ET.Element) -> None:
     for settings in root.findall("mujoco"):
         root.remove(settings)
     for origin in root.iter("origin"):
-        # MuJoCo does not know the quaternions of URDF 1.1.
+        # MuJoCo does not read the quaternions of URDF 1.1.
         if origin.get("quat_xyzw") is not None:
             rotation = pose(read_origin(origin, "<origin>"), "<origin>")[:3, :3]
             origin.set("rpy", " ".join(repr(angle) for angle in roll_pitch_yaw(rotation)))
             del origin.attrib["quat_xyzw"]
-    for link in _standing(root):
+    for link in _fixed_links(root):
         for inertial in link.findall("inertial"):
             if not _is_possible(inertial):
                 link.remove(inertial)
-    # MuJoCo 3.3 misplaces the centre of mass of links that it fuses; left apart they are simulated correctly.
+    # MuJoCo 3.3 misplaces the centre of mass of links that it fuses, so fusion is disabled.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
 
 
-def _standing(root: ET.Element) -> list[ET.Element]:
-    """Return the links that no joint moves, of a URDF that is a tree."""
-    above = {next(joint.iter("child")).get("link"): joint for joint in root.findall("joint")}
+def _fixed_links(root: ET.Element) -> list[ET.Element]:
+    """Return the links of a URDF that no joint moves."""
+    parent_joints = {next(joint.iter("child")).get("link"): joint for joint in root.findall("joint")}
 
-    def stands(link: str | None) -> bool:
-        joint = above.get(link)
-        return joint is None or (joint.get("type") == "fixed" and stands(next(joint.iter("parent")).get("link")))
+    def is_fixed(link: str | None) -> bool:
+        joint = parent_joints.get(link)
+        return joint is None or (joint.get("type") == "fixed" and is_fixed(next(joint.iter("parent")).get("link")))
 
-    return [link for link in root.findall("link") if stands(link.get("name"))]
+    return [link for link in root.findall("link") if is_fixed(link.get("name"))]
 
 
 def _is_possible(inertial: ET.Element) -> bool:

@@ -1,4 +1,4 @@
-"""Moving parts of a simulated arm: its links, motors behind springs, and pushes on links."""
+"""Integration of a simulated arm over time: links, motors that act through springs, and external pushes on links."""
 
 from __future__ import annotations
 
@@ -20,16 +20,23 @@ from dynid_ros.simulation.mujoco_model import (
 )
 
 MAX_PUSH_S = 3600.0
-"""s"""
+"""Longest duration of a push, s."""
+MAX_JOINT_SPEED = 1e4
+"""Largest speed of a joint, rad/s or m/s; a higher one shows that the simulation diverged."""
+EQUILIBRIUM_ITERATIONS = 20
+"""Iterations for the equilibrium of links and springs; each reduces the error by the ratio of the derivative of the
+gravity torque to the stiffness."""
 
 
 class Push:
-    """Force and torque at the origin of a moving link's frame, in the directions of given axes.
+    """External force and torque at the origin of a link's frame, which moves with the link.
 
     Args:
+        model: model of the arm.
+        link: pushed link.
         wrench: (6,) force (N) and torque (N m).
-        axes: link along whose axes `wrench` is given.
-        duration: s.
+        axes: link in whose axes `wrench` is expressed.
+        duration: duration of the push, s.
 
     Raises:
         ModelError: the wrench is not six finite numbers.
@@ -45,7 +52,7 @@ class Push:
         self._steps = round(duration / model.opt.timestep)
 
     def apply(self, data: mujoco.MjData) -> bool:
-        """Act on the arm for one step; return False when the time is over."""
+        """Apply the push for one step; return False when its duration is over."""
         self._steps -= 1
         if self._steps < 0:
             data.xfrc_applied[self._body] = 0.0
@@ -59,7 +66,7 @@ class Push:
 
 
 def _body(model: mujoco.MjModel, link: str) -> int:
-    # the first body is MuJoCo's world
+    # The first body is MuJoCo's world.
     names = [model.body(i).name for i in range(1, model.nbody)]
     links = [name for name in names if name != LOAD and not name.startswith(MOTOR_OF)]
     if link not in links:
@@ -67,23 +74,17 @@ def _body(model: mujoco.MjModel, link: str) -> int:
     return 1 + names.index(link)
 
 
-DIVERGED = 1e4
-"""rad/s or m/s; no arm moves so fast, and MuJoCo still can."""
-SETTLING = 20
-"""Looks at how far the links sag; each comes nearer by the weight's torque per radian over the stiffness."""
-
-
 class Plant:
-    """Links that the drives move directly; one timestep at a time.
+    """Arm whose drives move the links directly, integrated one timestep at a time.
 
     Args:
-        model: of arm and load; its damping is that of the joints' friction.
-        friction: additional friction; None without it.
-        flexible: whether motors follow the links in the model; else they are the links.
+        model: model of arm and load; its damping is that of the joints' friction.
+        friction: additional friction; None: no additional friction.
+        flexible: whether the model has separate degrees of freedom for the motors, after those of the links.
 
     Attributes:
-        position, velocity: (n,) of the motors; views of the present state.
-        link_position, link_velocity: (n,) of the links; views.
+        position, velocity: (n,) state of the motors; views of MuJoCo's present state.
+        link_position, link_velocity: (n,) state of the links, likewise.
     """
 
     def __init__(
@@ -104,29 +105,29 @@ class Plant:
         self._push: Push | None = None
 
     def rest(self, position: np.ndarray) -> None:
-        """Be at rest with the motors at `position` (n,)."""
+        """Put the arm at rest with the motors at `position` (n,)."""
         self._start(position, position)
 
     def brake(self, damping: np.ndarray | float) -> None:
-        """Damp the motors by (n,) in addition to their friction; it acts on the velocity at the end of a step."""
+        """Set a damping (n,) of the motors in addition to friction, which acts on the velocity at the end of a step."""
         self._model.dof_damping[:] = self._viscous
         self._model.dof_damping[self._motors] += damping
         self._braking[self._motors] = damping
 
     def carry(self, load: np.ndarray | None) -> None:
-        """Have the links carry a load (10,), or none; position and velocity stay."""
+        """Set the parameters (10,) of the load, None: no load; position and velocity stay."""
         put_load(self._model, load)
         derive_constants(self._model)
         mujoco.mj_step1(self._model, self._data)
 
     def push(self, link: str, wrench: ArrayLike, axes: str, duration: float) -> None:
-        """Push a link, in place of the push before; see `Push`."""
+        """Begin a push, which replaces the previous one; see `Push`."""
         push = Push(self._model, link, wrench, axes, duration)
         self._data.xfrc_applied[:] = 0.0
         self._push = push
 
     def step(self, torque: np.ndarray) -> None:
-        """Let the drives' `torque` (n,) act on the motors for one timestep."""
+        """Advance one timestep with the drives' `torque` (n,) on the motors."""
         if self._push is not None and not self._push.apply(self._data):
             self._push = None
         self._data.qfrc_applied[self._motors] = torque
@@ -148,15 +149,17 @@ class Plant:
 
 
 class FlexiblePlant(Plant):
-    """Links that motors pull along by springs: M(q) qdd + ... = tau_s, J qdd_m + b qd_m + tau_s = u.
+    """Arm with flexible joints (Spong 1987): M(q) qdd + ... = tau_s, J qdd_m + b qd_m + tau_s = u.
 
-    MuJoCo takes damping at the velocity of a step's end, which makes inertias seem larger by damping times half a step.
-    Of a motor that is a per cent. So half of viscous friction acts on the velocity at a step's beginning.
+    MuJoCo evaluates damping at the velocity at the end of a step. The inertia then appears larger by damping times half
+    a timestep, which is about one per cent for a motor. Half of the viscous friction therefore acts on the velocity at
+    the beginning of a step, which cancels this error.
 
     Args:
+        robot: the arm.
         drives: friction of the links and inertia of the motors, (n,).
-        springs: between them, (n,).
-        timestep: s.
+        springs: springs between motors and links, (n,).
+        timestep: timestep, s.
 
     Raises:
         DynidError: a motor without inertia, or a timestep that does not resolve a spring.
@@ -174,14 +177,14 @@ class FlexiblePlant(Plant):
         super().__init__(model, flexible=True)
         self._springs = springs
         self._start(np.zeros(n), np.zeros(n))
-        # A link is lightest for its spring when all other joints are free to give way.
-        lightest = 1.0 / np.diagonal(np.linalg.inv(mass_matrix(model, self._data)[:n, :n]))
-        springs.check_timestep(robot.joint_names, lightest, np.asarray(drives.rotor_inertia), timestep)
+        # The inertia at a spring is smallest if all other joints move freely: the inverse of the diagonal of M^-1.
+        smallest = 1.0 / np.diagonal(np.linalg.inv(mass_matrix(model, self._data)[:n, :n]))
+        springs.check_timestep(robot.joint_names, smallest, np.asarray(drives.rotor_inertia), timestep)
 
     def rest(self, position: np.ndarray) -> None:
-        """Set the motors to rest at `position`; the links sag by the deflection of the springs under their weight."""
+        """Put the motors at rest at `position` (n,), and the links where the springs carry their weight."""
         links = position
-        for _ in range(SETTLING):
+        for _ in range(EQUILIBRIUM_ITERATIONS):
             self._start(position, links)
             links = position - self._springs.deflection(self._data.qfrc_bias[self._links])
 

@@ -30,14 +30,14 @@ def simulate(
     wrench_topic: str | None = None,
     link_encoders: bool = False,
 ) -> Recording:
-    """Return the true motion, without sensor errors, of `arm` reset to the first pose of `trajectory` and following it.
+    """Return a recording, without sensor errors, of `arm` while it follows `trajectory` from its first pose.
 
     Args:
-        arm: with its load; ends at the end of the trajectory.
-        trajectory: of all joints, in any order.
+        arm: arm with its load; it is reset to the first pose, and stays at the last one.
+        trajectory: trajectory of all joints, in any order.
         rate: samples per second; its period must be a multiple of the arm's timestep.
-        wrench_topic: name of the load's wrench in the recording; None: without a wrench.
-        link_encoders: the recording holds the positions of the links too.
+        wrench_topic: name of the load's wrench in the recording; None: record no wrench.
+        link_encoders: whether to record the positions of the links too.
 
     Raises:
         DynidError: the trajectory cannot be followed, or the rate does not fit.
@@ -75,9 +75,9 @@ def simulate(
 def measure(
     true: Recording, sensors: Sensors, rng: np.random.Generator, wrench_sensor: WrenchSensor | None = None
 ) -> Recording:
-    """Return the readings of `sensors` for a motion; repeat it for the repetitions of an experiment.
+    """Return a copy of a true recording with the errors of `sensors`; each call draws other noise.
 
-    Without `wrench_sensor` wrenches stay true, as poses always do.
+    Without `wrench_sensor` wrenches stay true; poses always stay true.
     """
     position, velocity, torque = sensors.measure(true.position, true.velocity, true.torque, rng)
     readings = replace(true, position=position, velocity=velocity, torque=torque)
@@ -128,7 +128,7 @@ def hold_others(urdf: str, joint_names: Sequence[str], posture: Mapping[str, flo
 
 
 def _displace(element: ET.Element, joint: Joint, held_at: float) -> None:
-    """Move the origin of a joint to where its child is at a position, rad or m."""
+    """Move the origin of a joint to the pose of its child at the joint position `held_at`, rad or m."""
     where = f"joint '{joint.name}'"
     place = pose(joint.origin, where) @ displacement(joint, held_at, where)
     for origin in element.findall("origin"):
@@ -138,11 +138,11 @@ def _displace(element: ET.Element, joint: Joint, held_at: float) -> None:
 
 
 class Replay:
-    """An arm in MuJoCo, whose joints are followed by name.
+    """Simulation of recorded motions, commands and torques on a MuJoCo model.
 
     Args:
-        mjcf: text, or a URDF.
-        joint_names: n joints, all that move.
+        mjcf: text of an MJCF file or a URDF.
+        joint_names: names of the n joints, in the order of all arrays; no other joint may move.
 
     Raises:
         ModelError: MuJoCo refuses the text, or other joints move too.
@@ -157,60 +157,71 @@ class Replay:
             raise ModelError(f"{self._model.nv} joints move in MuJoCo, expected {len(joint_names)}")
         self._model.opt.timestep = TIMESTEP_S
         self._model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        # A recorded position may be beyond a limit by its noise.
+        # Noise may put a recorded position beyond a limit.
         self._model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
         self._data = mujoco.MjData(self._model)
         self._dofs = np.array([self._model.joint(name).dofadr[0] for name in joint_names])
-        self._places = np.array([self._model.joint(name).qposadr[0] for name in joint_names])
+        self._qpos_indices = np.array([self._model.joint(name).qposadr[0] for name in joint_names])
         self._names = joint_names
         names = [self._model.actuator(k).name for k in range(len(joint_names), self._model.actuator_gainprm.shape[0])]
         self._bristles = {self._dofs[joint_names.index(name.removeprefix(BRISTLES_OF))]: name for name in names}
 
     def torque(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-        """Return the torque (N, n) of a motion, (N, n) each, friction included."""
-        found = np.empty_like(q)
+        """Return the torque (N, n) of a motion with position, velocity and acceleration (N, n), including friction."""
+        torque = np.empty_like(q)
         for k, state in enumerate(zip(q, qd, qdd, strict=True)):
-            self._data.qpos[self._places], self._data.qvel[self._dofs], self._data.qacc[self._dofs] = state
+            self._data.qpos[self._qpos_indices], self._data.qvel[self._dofs], self._data.qacc[self._dofs] = state
             mujoco.mj_inverse(self._model, self._data)
             for dof, name in self._bristles.items():
                 self._data.qfrc_inverse[dof] += self._sliding_friction(name, self._data.qvel[dof])
-            found[k] = self._data.qfrc_inverse[self._dofs]
-        return found
+            torque[k] = self._data.qfrc_inverse[self._dofs]
+        return torque
 
     def _sliding_friction(self, name: str, velocity: float) -> float:
-        """Return LuGre friction at a constant speed, which inverse dynamics leave out."""
+        """Return LuGre friction at constant velocity, because MuJoCo's inverse dynamics omit actuators."""
         coulomb, static, stribeck = self._model.actuator(name).biasprm[3:6]
         return float(np.sign(velocity) * (coulomb + (static - coulomb) * np.exp(-((velocity / stribeck) ** 2))))
 
     def follow(
         self, q: NDArray, qd: NDArray, commands: Sequence[CommandPath], start: float, end: float
     ) -> tuple[NDArray, NDArray]:
-        """Return times (K,), s, and positions (K, n) of servos that follow commands from a state (n,) at `start`."""
+        """Simulate servos that follow commands from the state `q`, `qd` (n,) at time `start` until `end`, s.
+
+        Returns:
+            Times (K,), s, and positions (K, n).
+        """
         mujoco.mj_resetData(self._model, self._data)
-        self._data.qpos[self._places] = q
+        self._data.qpos[self._qpos_indices] = q
         self._data.qvel[self._dofs] = qd
         times = start + TIMESTEP_S * np.arange(round((end - start) / TIMESTEP_S) + 1)
         drives = [self._model.actuator(name).id for name in self._names]
         for k, command in zip(drives, commands, strict=True):
             count = self._model.actuator_history[k, 0] if hasattr(self._model, "actuator_history") else 0
-            if count:  # commands before the start are on their way
+            if count:  # delayed commands from before the start still take effect
                 before = TIMESTEP_S * np.arange(-count, 0)
                 mujoco.mj_initCtrlHistory(self._model, self._data, k, before, command.at(start + before))
         control = np.column_stack([command.at(times) for command in commands])
-        path = np.empty((len(times), len(self._places)))
+        path = np.empty((len(times), len(self._qpos_indices)))
         for k, row in enumerate(control):
-            path[k] = self._data.qpos[self._places]
+            path[k] = self._data.qpos[self._qpos_indices]
             self._data.ctrl[drives] = row
             mujoco.mj_step(self._model, self._data)
         return times, path
 
     def position(self, q: NDArray, qd: NDArray, time: NDArray, torque: NDArray) -> NDArray:
-        """Return the position (n,) to which torque (M, n) at times (M,), linear between, drives a state (n,)."""
+        """Return the final position (n,) of a simulation from the state `q`, `qd` (n,) with torques as input.
+
+        Args:
+            q: (n,) initial position, rad or m.
+            qd: (n,) initial velocity, per s.
+            time: (M,) times of the torques, s, between which they are interpolated linearly.
+            torque: (M, n) torques, N m or N.
+        """
         mujoco.mj_resetData(self._model, self._data)
-        self._data.qpos[self._places] = q
+        self._data.qpos[self._qpos_indices] = q
         self._data.qvel[self._dofs] = qd
         steps = time[0] + TIMESTEP_S * (np.arange(round((time[-1] - time[0]) / TIMESTEP_S)) + 0.5)
         for values in np.stack([np.interp(steps, time, column) for column in torque.T], axis=1):
             self._data.qfrc_applied[self._dofs] = values
             mujoco.mj_step(self._model, self._data)
-        return self._data.qpos[self._places].copy()
+        return self._data.qpos[self._qpos_indices].copy()

@@ -1,4 +1,4 @@
-"""Sensors of a simulated arm and a motion-capture system that looks at its markers, with their errors."""
+"""Sensors of a simulated arm, and a motion-capture system that tracks markers on it, with their errors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,26 @@ from dynid_ros.recording.series import PoseSeries
 from dynid_ros.simulation.truth import ArmTruth
 
 N_WRENCH_AXES = 6
+MAX_DURATION_S = 1e8
+"""Largest offset between clocks, s; time stamps of ROS cannot represent much larger times."""
+GHOST_RANGE = 0.3
+"""Standard deviation of the position of a ghost about the centre of the markers, m."""
+FRAME = "camera"
+MIN_BODY_MARKERS = 3
+DIRECTION_DRAWS = 100
+"""Number of random sets of directions of which the best separated one is taken."""
 
 
 @dataclass(frozen=True)
 class WrenchSensor:
     """Errors of a sensor of force x, y, z (N) and torque x, y, z (N m).
 
-    The reading is wrench + bias + noise, cut at the range. Noise is normal, white and independent from axis to axis.
+    The reading is wrench + bias + noise, saturated at the range. Noise is normal, white and independent between axes.
 
     Attributes:
-        bias: (6,).
-        noise: (6,) standard deviation.
-        range: (6,) largest reading on either side.
+        bias: (6,) N and N m.
+        noise: (6,) standard deviation, N and N m.
+        range: (6,) largest absolute reading, N and N m.
     """
 
     bias: np.ndarray
@@ -50,13 +58,13 @@ class WrenchSensor:
         noise: ArrayLike = (0.1, 0.003),
         range: ArrayLike = np.inf,  # noqa: A002 - the sensor maker's word
     ) -> WrenchSensor:
-        """Draw a sensor whose bias has the given size and random signs.
+        """Return a sensor whose bias has the given absolute values and random signs.
 
         Args:
-            rng: draws the signs.
-            bias: one for force (N) and one for torque (N m), or one per axis.
+            rng: generator of the signs.
+            bias: absolute bias: one for all axes, one for force (N) and one for torque (N m), or one per axis.
             noise: standard deviation, likewise.
-            range: likewise; infinite for no limit.
+            range: largest absolute reading, likewise; infinite: no limit.
 
         Raises:
             DynidError: the number of values is wrong, or one is negative or not a number.
@@ -65,15 +73,15 @@ class WrenchSensor:
         return cls(signs * _per_axis("bias", bias), _per_axis("noise", noise), _per_axis("range", range, finite=False))
 
     def measure(self, wrench: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return readings (6,) or (N, 6) of true wrenches."""
+        """Return readings of true wrenches (6,) or (N, 6)."""
         reading = wrench + self.bias + self.noise * rng.standard_normal(wrench.shape)
         return np.clip(reading, -self.range, self.range)
 
 
 def _per_axis(name: str, values: ArrayLike, finite: bool = True) -> np.ndarray:
     array = np.array(values, dtype=float)
-    good = np.all((array >= 0.0) & ((array <= MAX_MAGNITUDE) | (not finite)))
-    if array.shape not in {(), (1,), (2,), (N_WRENCH_AXES,)} or not good:
+    is_valid = np.all((array >= 0.0) & ((array <= MAX_MAGNITUDE) | (not finite)))
+    if array.shape not in {(), (1,), (2,), (N_WRENCH_AXES,)} or not is_valid:
         raise DynidError(
             f"{name} of the wrench sensor is {array.tolist()}; expected numbers of 0 to {MAX_MAGNITUDE:g}: one, one "
             f"for force and one for torque, or one per axis"
@@ -83,13 +91,13 @@ def _per_axis(name: str, values: ArrayLike, finite: bool = True) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sensors:
-    """Errors of the sensors of n joints; reading = (1 + gain error) torque + offset + noise.
+    """Errors of the sensors of n joints. A torque reading is (1 + gain error) torque + offset + noise.
 
-    Noise is normal, white and independent from joint to joint.
+    Noise is normal, white and independent between joints.
 
     Attributes:
         torque_offset: (n,) N m.
-        torque_gain_error: (n,) relative.
+        torque_gain_error: (n,) relative error of the gain.
         torque_noise: (n,) standard deviation, N m.
         position_noise: (n,) standard deviation, rad.
         velocity_noise: (n,) standard deviation, rad/s.
@@ -103,7 +111,7 @@ class Sensors:
 
     @classmethod
     def ideal(cls, n_joints: int) -> Sensors:
-        """Sensors without any error."""
+        """Return sensors without errors."""
         return cls(*np.zeros((5, n_joints)))
 
     @classmethod
@@ -118,19 +126,19 @@ class Sensors:
         position_noise: ArrayLike = 0.0,
         velocity_noise: ArrayLike = 0.0,
     ) -> Sensors:
-        """Sensors whose offsets and gain errors have the given sizes and random signs.
+        """Return sensors whose offsets and gain errors have the given absolute values and random signs.
 
         Args:
             torque_range: (n,) full scale of each torque sensor, N m.
-            rng: draws the signs.
-            torque_offset: fraction of the range, one for all joints or (n,).
-            torque_gain_error: relative, likewise.
+            rng: generator of the signs.
+            torque_offset: absolute offset as a fraction of the range, one for all joints or (n,).
+            torque_gain_error: absolute relative error, likewise.
             torque_noise: standard deviation as a fraction of the range, likewise.
             position_noise: standard deviation, rad, likewise.
             velocity_noise: standard deviation, rad/s, likewise.
 
         Raises:
-            DynidError: a range that is not finite, a size that is negative, or the wrong number of them.
+            DynidError: a value is negative or not finite, or the number of values is wrong.
         """
         n = np.size(torque_range)
 
@@ -159,30 +167,26 @@ class Sensors:
         )
 
     def measure_links(self, position: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return readings of the links' positions, (n,) or (N, n), by encoders as good as the motors'."""
+        """Return readings of the links' positions, (n,) or (N, n), with the same noise as those of the motors."""
         return position + self.position_noise * rng.standard_normal(position.shape)
-
-
-MAX_DURATION_S = 1e8
-"""s between clocks; stamps of ROS have no room for much more."""
-GHOST_RANGE = 0.3
-"""m, standard deviation of a ghost from the middle of the markers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Camera system with robot_time = camera_time + clock_offset + clock_drift (camera_time - middle of the film).
+    """Errors of a camera system with robot_time = camera_time + clock_offset + clock_drift (camera_time - t_m).
+
+    The time t_m is the middle of the recording on the camera's clock.
 
     Attributes:
         rate: frames per second.
         base: (4, 4) pose of the robot's base in the camera's frame.
-        noise: standard deviation of a marker's position, m; one for all axes or (3,), along those of the camera.
-        clock_offset: s.
-        clock_drift: s/s.
-        occlusion: part of the time for which a marker is hidden.
-        burst: mean time for which it then stays hidden, s; 0: a frame.
-        swaps: pairs of markers per second that exchange their names, for `burst`.
-        ghosts: part of the frames that hold a reflection too, after the markers.
+        noise: standard deviation of a marker's position, m; one for all axes or (3,) along the axes of the camera.
+        clock_offset: robot time minus camera time in the middle, s.
+        clock_drift: relative difference of the clock rates.
+        occlusion: fraction of the time for which a marker is hidden.
+        burst: mean duration of an occlusion, s; 0: one frame.
+        swaps: number of pairs of markers per second that exchange their names for the duration `burst`.
+        ghosts: fraction of the frames that contain a reflection, after the markers.
         latency: delay of the stamps after the exposure, s.
 
     Raises:
@@ -202,7 +206,7 @@ class Camera:
 
     def __post_init__(self) -> None:
         noise = np.asarray(self.noise, dtype=float)
-        good = {
+        validity = {
             "rate": 1e-3 <= self.rate <= 1e4,
             "base": np.shape(self.base) == (4, 4) and np.allclose(self.base[:3, :3] @ self.base[:3, :3].T, np.eye(3)),
             "noise": noise.shape in {(), (1,), (3,)} and bool(np.all((noise >= 0.0) & (noise <= 1e3))),
@@ -214,11 +218,11 @@ class Camera:
             "ghosts": 0.0 <= self.ghosts <= 1.0,
             "latency": 0.0 <= self.latency <= 60.0,
         }
-        for setting in [setting for setting, fits in good.items() if not fits]:
-            raise DynidError(f"{setting} of the camera is {getattr(self, setting)}; see what it stands for")
+        for setting in [setting for setting, is_valid in validity.items() if not is_valid]:
+            raise DynidError(f"{setting} of the camera is {getattr(self, setting)}; see the attributes of `Camera`")
 
     def camera_time(self, robot_time: ArrayLike, middle: float) -> NDArray:
-        """Return the camera's time, s; at `middle` of the robot's clock the clocks differ by the offset only."""
+        """Return the time on the camera's clock, s; at robot time `middle` the clocks differ by the offset only."""
         return middle - self.clock_offset + (np.asarray(robot_time) - middle) / (1.0 + self.clock_drift)
 
     def robot_time(self, camera_time: ArrayLike, middle: float) -> NDArray:
@@ -232,13 +236,13 @@ class Camera:
 
         Args:
             true: motion with the links' positions, without noise; sampled well above the motion's highest frequency.
-            truth: of the arm that moved.
-            markers: on its links.
-            rng: draws all errors.
+            truth: true kinematics of the arm.
+            markers: markers on its links.
+            rng: generator of all errors.
 
         Returns:
-            Stamps (M,) on the camera's clock, s, and positions (M, P, 3) in the camera's frame, m, (M, P + 1, 3) if the
-            camera sees ghosts; NaN for hidden markers.
+            Stamps (M,) on the camera's clock, s, and positions (M, P, 3), or (M, P + 1, 3) with ghosts, m, in the
+            camera's frame; NaN for hidden markers.
 
         Raises:
             DynidError: the recording lacks the links' positions.
@@ -256,19 +260,19 @@ class Camera:
 
 
 class CameraView:
-    """View of a camera, frame after frame."""
+    """Sequence of frames of a camera, in which occlusions and exchanged names persist over several frames."""
 
     def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
         self._camera = camera
         self._rng = rng
         self._hidden = np.zeros(0, dtype=bool)
         self._swapped: list[tuple[int, int]] = []
-        # Chances per frame; a state that ends with chance p lasts 1 / p frames.
+        # Probabilities per frame: a state that ends with probability p lasts 1 / p frames on average.
         self._ending = 1.0 / max(camera.burst * camera.rate, 1.0)
         self._hiding = min(self._ending * camera.occlusion / (1.0 - camera.occlusion), 1.0)
 
     def frame(self, positions: NDArray) -> NDArray:
-        """Return the next frame: apparent marker positions, (P, 3) or with ghosts (P + 1, 3), in the camera's frame, m.
+        """Return measured marker positions (P, 3), or (P + 1, 3) with ghosts, m, in the camera's frame.
 
         Args:
             positions: (P, 3) true positions in the frame of the base, m.
@@ -287,6 +291,7 @@ class CameraView:
         return seen
 
     def _hide(self, number: int) -> NDArray:
+        """Return a mask (number,) of the markers that are hidden in this frame."""
         chance = self._rng.random(number)
         if len(self._hidden) != number:  # the first frame
             self._hidden = chance < self._camera.occlusion
@@ -295,6 +300,7 @@ class CameraView:
         return self._hidden
 
     def _swap(self, number: int) -> list[tuple[int, int]]:
+        """Return the pairs of markers that have exchanged their names in this frame."""
         self._swapped = [pair for pair in self._swapped if self._rng.random() >= self._ending]
         if self._rng.random() < self._camera.swaps / self._camera.rate and number > 1:
             first, second = self._rng.choice(number, 2, replace=False).tolist()
@@ -302,40 +308,35 @@ class CameraView:
         return self._swapped
 
 
-FRAME = "camera"
-MIN_BODY_MARKERS = 3
-
-
 def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:
-    """Fit a rigid body to its markers, as trackers do, and return positions (M, 3) and quaternions (M, 4), x, y, z, w.
-
-    The rotation is that of Kabsch (1976).
+    """Return the pose of a rigid body in each frame, fitted to its markers by least squares (Kabsch 1976).
 
     Args:
-        seen: (M, P, 3) apparent marker positions, m; NaN where hidden.
-        places: (P, 3) in the body's frame, m.
+        seen: (M, P, 3) measured marker positions, m; NaN where hidden.
+        places: (P, 3) marker positions in the body's frame, m.
 
     Returns:
-        NaN for frames with fewer than three visible markers.
+        Positions (M, 3), m, and quaternions (M, 4), x, y, z, w; NaN for frames with fewer than three visible markers.
     """
-    good = np.isfinite(seen).all(axis=2)
-    enough = good.sum(axis=1) >= MIN_BODY_MARKERS
-    weights = np.where(enough[:, np.newaxis], good, True)[..., np.newaxis]
+    is_visible = np.isfinite(seen).all(axis=2)
+    is_sufficient = is_visible.sum(axis=1) >= MIN_BODY_MARKERS
+    weights = np.where(is_sufficient[:, np.newaxis], is_visible, True)[..., np.newaxis]
     weights = weights / weights.sum(axis=1, keepdims=True)
-    seen = np.where(good[..., np.newaxis], seen, 0.0)
-    there = (weights * seen).sum(axis=1)
-    here = (weights * places).sum(axis=1)
-    moment = np.swapaxes(weights * (seen - there[:, np.newaxis]), 1, 2) @ (places - here[:, np.newaxis])
+    seen = np.where(is_visible[..., np.newaxis], seen, 0.0)
+    seen_centre = (weights * seen).sum(axis=1)
+    body_centre = (weights * places).sum(axis=1)
+    moment = np.swapaxes(weights * (seen - seen_centre[:, np.newaxis]), 1, 2) @ (places - body_centre[:, np.newaxis])
     left, _, right = np.linalg.svd(moment)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, np.newaxis]
     rotation = left @ right
-    position = there - (rotation @ here[..., np.newaxis])[..., 0]
+    position = seen_centre - (rotation @ body_centre[..., np.newaxis])[..., 0]
     quaternion = Rotation.from_matrix(rotation).as_quat()
-    return np.where(enough[:, np.newaxis], position, np.nan), np.where(enough[:, np.newaxis], quaternion, np.nan)
+    is_sufficient = is_sufficient[:, np.newaxis]
+    return np.where(is_sufficient, position, np.nan), np.where(is_sufficient, quaternion, np.nan)
 
 
 def marker_poses(stamps: NDArray, seen: NDArray, topic: str) -> dict[str, PoseSeries]:
-    """Markers (M, P, 3) as a recording holds those of a PoseArray topic."""
+    """Return marker positions (M, P, 3) as the pose series that a recording of a PoseArray topic has."""
     quaternion = np.where(np.isfinite(seen[..., :1]), [0.0, 0.0, 0.0, 1.0], np.nan)
     return {f"{topic}[{i}]": PoseSeries(stamps, seen[:, i], quaternion[:, i], FRAME) for i in range(seen.shape[1])}
 
@@ -343,7 +344,7 @@ def marker_poses(stamps: NDArray, seen: NDArray, topic: str) -> dict[str, PoseSe
 def body_poses(
     stamps: NDArray, seen: NDArray, markers: MarkerSet, robot: RobotModel, prefix: str
 ) -> dict[str, PoseSeries]:
-    """Return links with three or more markers as rigid bodies posed by their frames, as PoseStamped topics."""
+    """Return the poses of the frames of all links with three or more markers, as from PoseStamped topics."""
     poses = {}
     for topic, on in body_topics(markers, robot, prefix).items():
         poses[topic] = PoseSeries(stamps, *body_pose(seen[:, on], markers.places[on]), FRAME)
@@ -351,7 +352,7 @@ def body_poses(
 
 
 def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str, NDArray]:
-    """Topic "<prefix>/<link>/pose" of each link with three markers or more, and which of the markers these are."""
+    """Return the topic "<prefix>/<link>/pose" of each link with at least three markers, and their indices."""
     topics = {}
     for index in np.unique(markers.links):
         on = np.flatnonzero(markers.links == index)
@@ -360,16 +361,14 @@ def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str,
     return topics
 
 
-DIRECTION_DRAWS = 100
-
-
 def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.random.Generator) -> MarkerSet:
-    """Scatter markers on each moving link, at `radius` (m) from its origin, in well separated random directions.
+    """Place markers on each moving link, at `radius` (m) from its origin, in well separated random directions.
 
-    They are named "<link> <number>", link after link.
+    Their names are "<link> <number>", in the order of the links.
 
     Raises:
-        DynidError: fewer than three per link, which show no rotation, or a radius that is not positive.
+        DynidError: fewer than three markers per link, which do not determine a rotation, or a radius that is not
+            positive.
     """
     if per_link < 3 or not 0.0 < radius < np.inf:
         raise DynidError(
@@ -383,10 +382,10 @@ def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.r
 
 
 def _directions(number: int, rng: np.random.Generator) -> np.ndarray:
-    """Return well separated unit vectors (number, 3); opposite ones count as near, since they form a line."""
+    """Return well separated unit vectors (number, 3); opposite vectors count as close, because they are collinear."""
 
-    def nearest(directions: np.ndarray) -> float:
+    def largest_cosine(directions: np.ndarray) -> float:
         return float(np.abs(directions @ directions.T - np.eye(number)).max())
 
     draws = rng.standard_normal((DIRECTION_DRAWS, number, 3))
-    return min(draws / np.linalg.norm(draws, axis=2, keepdims=True), key=nearest)
+    return min(draws / np.linalg.norm(draws, axis=2, keepdims=True), key=largest_cosine)

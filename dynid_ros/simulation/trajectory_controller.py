@@ -36,6 +36,7 @@ class ForwardController:
     Args:
         joints: joint names in the controller's order, which is that of the commands.
         arm_joints: the same joint names in the arm's order.
+        interfaces: values that the controllers command.
     """
 
     def __init__(self, joints: Sequence[str], arm_joints: Sequence[str], interfaces: CommandInterfaces) -> None:
@@ -98,7 +99,6 @@ class _Course(JointSpline):
         has_several_points: whether more than one point was commanded, so that a new trajectory may be blended with it.
         last_position: position (n,) at the end, rad or m.
         last_effort: effort (n,) at the end, N m.
-        end: time of the last point, s.
     """
 
     def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray, several: bool = False) -> None:
@@ -142,10 +142,13 @@ class TrajectoryController:
     URDF. It also writes velocity and acceleration of the set-point, so that the drive interpolates between set-points.
 
     Args:
+        robot: arm with joint order and limits.
+        interfaces: values that the controllers command.
         settings: parameters; they may be replaced at run time, and take effect when the real controller reads them.
         report: function that receives the message of each abort.
 
     Attributes:
+        aborts: number of aborts.
         active: whether the controller is active and writes commands.
         goals: states of the action goals since `configure`, oldest first.
     """
@@ -312,7 +315,7 @@ class TrajectoryController:
             time = time + now
         else:
             time = time + (now if start is None else start)
-        several = len(time) > 1
+        has_several_points = len(time) > 1
         if time[0] > now:
             state = np.array([position, velocity, np.zeros_like(position)])
             at = now
@@ -321,12 +324,12 @@ class TrajectoryController:
                 at = now if self._commanded_at is None else self._commanded_at
             time, derivatives = from_state(at, state, time, derivatives)
             effort = np.vstack([np.nan_to_num(self._interfaces.effort), effort])
-        return _Course(time, derivatives, effort, several)
+        return _Course(time, derivatives, effort, has_several_points)
 
     def _blend(
         self, active: _Course, wait: float, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return times from now, derivatives and efforts: the active trajectory for `wait` s, then the new one."""
+        """Return times after now, derivatives and efforts: the active trajectory for `wait` s, then the new one."""
         new_start = self._cursor + wait
         kept = active.time[(active.time > self._cursor) & (active.time < new_start)].tolist()
         # The old state at the new start joins the two, unless the new trajectory has a point there.

@@ -1,4 +1,4 @@
-"""Trajectories as a controller takes them, its command interfaces, and its parameters and tolerances."""
+"""Input of a trajectory controller (points, parameters, tolerances) and its output to the command interfaces."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 
 TIME_ROUNDING = 1e-9
-"""s; of times that are sums of periods and multiples of timesteps."""
+"""Tolerance, s, for rounding errors of times that are sums of periods or multiples of timesteps."""
+STATE_TOLERANCE = 1e-6
+"""Tolerance of positions (rad or m), of speeds (relative) and of the velocity at the end (per s)."""
+INTERFACES = (("position",), ("position", "effort"))
 
 
 class JointSpline:
-    """Linear, cubic or quintic segments, as `joint_trajectory_controller` joins its points; at rest after the last.
+    """Linear, cubic or quintic segments between points, as in `joint_trajectory_controller`; at rest after the last.
 
     Args:
         time: (K,) strictly increasing, K >= 1, s.
-        derivatives: (K, m, n) positions (m = 1), and velocities (m = 2), and accelerations (m = 3).
+        derivatives: (K, m, n) positions, velocities (m >= 2) and accelerations (m = 3) at the points.
     """
 
     def __init__(self, time: np.ndarray, derivatives: np.ndarray) -> None:
@@ -49,7 +52,7 @@ class JointSpline:
 
 
 class SetPoint:
-    """State (3, n) reached with constant acceleration at time `end`, s, and kept at rest after it."""
+    """Motion with constant acceleration that reaches a state (3, n) at time `end`, s, and rests there afterwards."""
 
     def __init__(self, time: float, state: np.ndarray) -> None:
         self.end = time
@@ -67,7 +70,7 @@ class SetPoint:
 
 
 def _basis(s: float, duration: float, degrees: int) -> np.ndarray:
-    """Rows that give position, velocity and acceleration from the coefficients of the powers of s = t / duration."""
+    """Return the matrix (3, degrees) from coefficients of powers of s = t / duration to position and derivatives."""
     powers = [1.0]
     for _ in range(degrees - 1):
         powers.append(powers[-1] * s)
@@ -77,7 +80,10 @@ def _basis(s: float, duration: float, degrees: int) -> np.ndarray:
 
 
 def _coefficients(durations: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
-    """Return coefficients (K - 1, 2 m, n) of powers of s that meet the m derivatives at both ends of segments."""
+    """Return the coefficients (K - 1, 2 m, n) of powers of s of each segment, with derivatives (K, m, n) at the points.
+
+    The derivatives at s = 0 give the lower m coefficients; those at s = 1 give a linear system for the upper ones.
+    """
     m = derivatives.shape[1]
     scale = np.stack([durations**k / factorial(k) for k in range(m)], axis=1)[:, :, np.newaxis]
     lower = derivatives[:-1] * scale
@@ -86,16 +92,13 @@ def _coefficients(durations: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
     return np.concatenate([lower, upper], axis=1)
 
 
-STATE_TOLERANCE = 1e-6
-
-
 @dataclass(frozen=True)
 class TrajectoryPoints:
-    """K points of n joints.
+    """Trajectory of n joints through K points.
 
     Attributes:
         joint_names: n names in any order.
-        time: (K,) from the start of the trajectory, s.
+        time: (K,) times since the start of the trajectory, s.
         position: (K, n) rad or m.
         velocity: (K, n) per s, or None.
         acceleration: (K, n) per s², or None.
@@ -110,13 +113,13 @@ class TrajectoryPoints:
     effort: ArrayLike | None = None
 
     def join(self, robot: RobotModel, now: float, delay: float, desired: np.ndarray) -> JointSpline:
-        """Spline from the desired state (3, n) at `now` through the points, whose time starts `delay` after now.
+        """Return a spline from the desired state (3, n) at time `now` through the points, which begin `delay` s later.
 
-        Only the first point may be due already; the arm then heads for the next one.
+        If the time of the first point has passed, the spline goes to the second point.
 
         Raises:
-            TrajectoryError: as of `arrays`; points in the past, positions or speeds beyond the limits, no rest at the
-                end. Nothing is moved.
+            TrajectoryError: an error of `arrays`; more than one point is in the past; positions or speeds are beyond
+                the limits; the trajectory does not end at rest.
         """
         time, derivatives = self.arrays(robot)
         time = time + now + delay
@@ -186,16 +189,16 @@ class TrajectoryPoints:
 def from_state(
     now: float, state: np.ndarray, time: np.ndarray, derivatives: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return time and derivatives of the points that are not due yet, after the present state (3, n)."""
+    """Return times and derivatives of the present state (3, n) followed by the points after time `now`."""
     due = int(np.searchsorted(time, now, side="right"))
     start = state[np.newaxis, : derivatives.shape[1]]
     return np.concatenate([[now], time[due:]]), np.concatenate([start, derivatives[due:]])
 
 
 def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, first: int = 1) -> None:
-    """Refuse a motion through derivatives (K, m, n) at time (K,) that no drive could follow.
+    """Check that a motion through derivatives (K, m, n) at times (K,) keeps to the limits of the URDF.
 
-    States before the `first` are measured ones and are not judged.
+    States before the index `first` are measured, so their positions are not checked.
 
     Raises:
         TrajectoryError: positions or speeds are beyond the limits, or the end is not at rest.
@@ -231,15 +234,15 @@ def _check_rest(robot: RobotModel, velocity: np.ndarray) -> None:
 
 
 class CommandInterfaces:
-    """Values that controllers have written; they persist when a controller is deactivated or released.
+    """Values that controllers have written; they persist when a controller is deactivated or releases its interfaces.
 
-    The next controller that claims an interface finds the last value in it (ros2_control 4.46.0, handle.hpp: NaN at
-    first; resource_manager.cpp: a release clears a flag only).
+    The next controller that claims an interface therefore reads the last value (ros2_control 4.46.0: values are NaN at
+    first, see handle.hpp; a release only clears a flag, see resource_manager.cpp).
 
     Attributes:
         position: (n,) rad or m in the arm's joint order; NaN: never commanded.
-        velocity: (n,) of the set-point, for drives that interpolate between two of them; zero: at rest.
-        acceleration: (n,) of the set-point.
+        velocity: (n,) velocity of the set-point, for drives that interpolate between set-points; zero: at rest.
+        acceleration: (n,) acceleration of the set-point.
         effort: (n,) N m; NaN: never commanded.
     """
 
@@ -254,12 +257,9 @@ class CommandInterfaces:
         self.rest()
 
     def rest(self) -> None:
-        """Bring the set-point of the position to rest."""
+        """Set velocity and acceleration of the set-point to zero."""
         self.velocity = np.zeros(self._n_joints)
         self.acceleration = np.zeros(self._n_joints)
-
-
-INTERFACES = (("position",), ("position", "effort"))
 
 
 @dataclass(frozen=True)
@@ -267,10 +267,10 @@ class Tolerances:
     """Tolerances of a trajectory.
 
     Attributes:
-        trajectory: (n,) rad or m from the desired position on the way; 0: not checked.
-        goal: (n,) likewise at the end.
-        stopped_velocity: per s, at the end, if the controller commands effort; 0: not checked.
-        goal_time: time after the end until which the goal must be reached, s; 0: unlimited.
+        trajectory: (n,) largest position error during the motion, rad or m; 0: not checked.
+        goal: (n,) largest position error at the end, likewise.
+        stopped_velocity: largest speed at the end, per s, if the controller commands effort; 0: not checked.
+        goal_time: longest time after the end until the goal is reached, s; 0: unlimited.
     """
 
     trajectory: np.ndarray
@@ -289,19 +289,20 @@ class Tolerances:
 
 @dataclass(frozen=True)
 class TrajectorySettings:
-    """Parameters by their real names and with their real defaults (ros2_controllers 4.42.1).
+    """Parameters of `joint_trajectory_controller` with the names and defaults of ros2_controllers 4.42.1.
 
-    `allow_trajectory_replacement` came later (2026-08-15, default true); false is the behaviour of 4.42.1.
+    `allow_trajectory_replacement` is newer (2026-08-15, default true); False is the behaviour of 4.42.1.
 
     Attributes:
         command_interfaces: `("position",)` or `("position", "effort")`.
-        interpolate_from_desired_state: a new trajectory begins at the desired state; false: at the measured one.
-        allow_trajectory_replacement: a trajectory that replaces an active one begins on its path.
-        set_last_command_interface_value_as_state_on_activation: an activation holds the position that any controller
-            commanded last; false: the measured one.
-        cmd_timeout: s after the last point at which a command that is not repeated is dropped; in force only if it is
-            longer than `goal_time`.
-        goal_time: `constraints.goal_time`, see `Tolerances`, as the three below.
+        interpolate_from_desired_state: whether a new trajectory begins at the desired state; False: at the measured
+            state.
+        allow_trajectory_replacement: whether a new trajectory is blended with the active one.
+        set_last_command_interface_value_as_state_on_activation: whether an activation holds the position that any
+            controller commanded last; False: the measured position.
+        cmd_timeout: time after the last point, s, at which the controller aborts unless a new trajectory has arrived;
+            ignored if it is not longer than `goal_time`.
+        goal_time: `constraints.goal_time`; this and the following three: see `Tolerances`.
         stopped_velocity_tolerance: `constraints.stopped_velocity_tolerance`.
         trajectory: `constraints.<joint>.trajectory`, one for all joints or one per joint.
         goal: `constraints.<joint>.goal`, likewise.
@@ -318,7 +319,7 @@ class TrajectorySettings:
     goal: Sequence[float] = (0.0,)
 
     def __post_init__(self) -> None:
-        """Raise `DynidError` for command interfaces or times that the controller does not take."""
+        """Raise `DynidError` for command interfaces or times that the controller does not support."""
         if self.command_interfaces not in INTERFACES:
             raise DynidError(f"command_interfaces are {list(self.command_interfaces)}; expected one of {INTERFACES}")
         for name, value in (
@@ -340,10 +341,10 @@ class TrajectorySettings:
         return self.cmd_timeout if self.cmd_timeout > self.goal_time else np.inf
 
     def tolerances(self, n_joints: int) -> Tolerances:
-        """Return the tolerances in force if an action goal has none.
+        """Return the tolerances of the parameters, which apply if an action goal has no tolerances.
 
         Raises:
-            DynidError: neither one value nor one per joint, or a negative one.
+            DynidError: the number of values is neither one nor one per joint, or a value is negative.
         """
         joints = range(1, n_joints + 1)
         return Tolerances(
@@ -356,12 +357,12 @@ class TrajectorySettings:
 
 @dataclass(frozen=True)
 class GoalTolerances:
-    """Tolerances of an action goal: 0 means as the parameters, -1 unlimited; one for all joints or one each.
+    """Tolerances of an action goal; 0: that of the parameters; -1: unlimited.
 
     Attributes:
-        trajectory: rad or m on the way (`path_tolerance`).
-        goal: rad or m at the end (`goal_tolerance`).
-        goal_time: s (`goal_time_tolerance`).
+        trajectory: position error during the motion, rad or m (`path_tolerance`), one for all joints or one per joint.
+        goal: position error at the end, rad or m (`goal_tolerance`), likewise.
+        goal_time: time after the end until the goal is reached, s (`goal_time_tolerance`).
     """
 
     trajectory: Sequence[float] = (0.0,)
@@ -369,18 +370,18 @@ class GoalTolerances:
     goal_time: float = 0.0
 
     def over(self, default: Tolerances) -> Tolerances:
-        """Return the tolerances in force after this goal; an invalid value leaves the whole default (tolerances.hpp).
+        """Return the tolerances that apply to this goal; with an invalid value all are the default (tolerances.hpp).
 
         Raises:
-            DynidError: neither one value nor one per joint.
+            DynidError: the number of values is neither one nor one per joint.
         """
         joints = range(1, len(default.trajectory) + 1)
         trajectory, goal = (
             per_joint(value, joints, what, error=DynidError, least=-MAX_MAGNITUDE)
             for value, what in ((self.trajectory, "the goal's path tolerance"), (self.goal, "the goal's tolerance"))
         )
-        given = np.concatenate([trajectory, goal, [self.goal_time]])
-        if np.any((given < 0.0) & (given != -1.0)) or not np.isfinite(given).all():
+        values = np.concatenate([trajectory, goal, [self.goal_time]])
+        if np.any((values < 0.0) & (values != -1.0)) or not np.isfinite(values).all():
             return default
         return Tolerances(
             _over(trajectory, default.trajectory),
@@ -394,5 +395,5 @@ def _within(error: np.ndarray, tolerance: np.ndarray) -> bool:
     return not np.any((tolerance > 0.0) & (np.abs(error) > tolerance))
 
 
-def _over(given: np.ndarray, default: np.ndarray) -> np.ndarray:
-    return np.where(given > 0.0, given, np.where(given < 0.0, 0.0, default))
+def _over(value: np.ndarray, default: np.ndarray) -> np.ndarray:
+    return np.where(value > 0.0, value, np.where(value < 0.0, 0.0, default))

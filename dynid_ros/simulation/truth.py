@@ -1,6 +1,6 @@
-"""True parameters of a simulated arm, read from MuJoCo, as the reference of identifications.
+"""True parameters of a simulated arm, read from MuJoCo, as the reference for identifications.
 
-The regressors and projections of `dynid_ros.model` are not used here, so that the two are independent.
+The regressors and projections of `dynid_ros.model` are not used here, so that the reference is independent of them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ PARAMETERS_PER_LINK = 10
 
 
 class ArmTruth:
-    """True inertial parameters of an arm of n joints: of its links, with everything fixed to them, and of its load.
+    """True inertial parameters of the n links of an arm, with everything fixed to them, and of its load.
 
-    Torques include the load at the time of the call; all other numbers are those of the arm only. Positions are those
-    of the links; joints count as rigid, rotors as moving with their links.
+    Torques and wrenches include the load at the time of the call; all other values are those of the arm only. Positions
+    are those of the links. Joints are rigid here, so each rotor moves with its link.
 
     Args:
         arm: model of the arm without load.
-        base: link whose frame marker positions refer to.
+        base: link in whose frame marker positions are expressed.
     """
 
     def __init__(self, arm: mujoco.MjModel, base: str) -> None:
@@ -37,7 +37,7 @@ class ArmTruth:
         self._load = arm.body(LINK).id
 
     def carry(self, load: np.ndarray | None) -> None:
-        """Let the arm carry a load (10,) from now on, or none."""
+        """Set the parameters (10,) of the load; None: no load."""
         put_load(self._loaded, load)
         derive_constants(self._loaded)
 
@@ -52,7 +52,7 @@ class ArmTruth:
 
     @property
     def load(self) -> np.ndarray:
-        """(10,) likewise of the load, about the tip link's frame; zero without load."""
+        """(10,) inertial parameters of the load about the tip link's frame; zero without load."""
         mujoco.mj_kinematics(self._loaded, self._loaded_data)
         return _parameters(self._loaded, self._loaded_data, [self._load], self._load)
 
@@ -67,7 +67,7 @@ class ArmTruth:
         return self.drive_torque(position, np.zeros_like(position), np.zeros_like(position))
 
     def drive_torque(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
-        """Return the torque (N, n), N m, of links, rotors and load for a motion, (N, n) each, without friction."""
+        """Return the torque (N, n), N m, without friction, of a motion with position and its derivatives (N, n)."""
         torques = []
         for data, acceleration_now in self._motion(position, velocity, acceleration):
             torque = np.empty(self._loaded.nv)
@@ -76,7 +76,7 @@ class ArmTruth:
         return np.array(torques)
 
     def wrench(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
-        """Force (N) and torque (N m) of the load on what holds it in a motion: (N, 6), in the tip link's frame."""
+        """Return force (N) and torque (N m), (N, 6), of the load on the tip link, in the tip link's frame."""
         wrenches = []
         for data, acceleration_now in self._motion(position, velocity, acceleration):
             data.qacc[:] = acceleration_now
@@ -91,11 +91,11 @@ class ArmTruth:
     def gravity_moments(self) -> np.ndarray:
         """Return the minimal gravity moments (n, 3), kg m, in the link frames, perpendicular to the joint axes.
 
-        Joint i feels the first moment of all links that it carries, about its axis. Averaged over the joints beyond it,
-        this moment keeps only the part that does not turn with them: r_i of the recursion of Ma and Hollerbach (1996).
-        A rotation about an axis a, averaged over a turn, is the projection a aᵀ, so the mean follows from the tip to
-        the base, link by link. The omitted part turns with a joint beyond and belongs to that joint. With the axis
-        along z of the link frame the first two columns are n_x and n_y. Prismatic joints have NaN.
+        The gravity torque of joint i depends on the first moment of all links that it carries. The minimal moment is
+        the mean of this moment over all angles of the joints beyond i: r_i of the recursion of Ma and Hollerbach
+        (1996). The remaining part turns with a joint beyond, and is a gravity moment of that joint. The mean of all
+        rotations about an axis a is the projection a aᵀ, so the means follow link by link from the tip to the base. If
+        the joint axis is z of the link frame, the first two columns are n_x and n_y. Prismatic joints have NaN.
         """
         model = self._model
         moments = np.zeros((model.nbody, 3))
@@ -111,10 +111,10 @@ class ArmTruth:
             mujoco.mju_quat2Mat(rotation, model.body_quat[body])
             moments[model.body_parentid[body]] += rotation.reshape(3, 3) @ mean + mass * model.body_pos[body]
         axes = model.jnt_axis
-        of_joints = moments[self._links]
-        of_joints -= np.sum(of_joints * axes, axis=1, keepdims=True) * axes
-        of_joints[model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE] = np.nan
-        return of_joints
+        joint_moments = moments[self._links]
+        joint_moments -= np.sum(joint_moments * axes, axis=1, keepdims=True) * axes
+        joint_moments[model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE] = np.nan
+        return joint_moments
 
     def marker_positions(self, position: ArrayLike, markers: MarkerSet) -> np.ndarray:
         """Return marker positions (N, P, 3), m, in the base's frame for positions (N, n) of the links."""
@@ -128,9 +128,9 @@ class ArmTruth:
         return np.array(places)
 
     def _motion(self, *motion: ArrayLike) -> Iterator[tuple[mujoco.MjData, np.ndarray]]:
-        """MuJoCo's data, and the acceleration, at each sample of position, velocity and acceleration."""
+        """Yield MuJoCo's data and the acceleration at each sample of position, velocity and acceleration (N, n)."""
         data = self._loaded_data
-        for position, velocity, acceleration in zip(*(np.asarray(each, dtype=float) for each in motion), strict=True):
+        for position, velocity, acceleration in zip(*(np.asarray(part, dtype=float) for part in motion), strict=True):
             data.qpos[:] = position
             data.qvel[:] = velocity
             mujoco.mj_fwdPosition(self._loaded, data)
@@ -147,7 +147,7 @@ class ArmTruth:
 
 
 def _parameters(model: mujoco.MjModel, data: mujoco.MjData, bodies: Iterable[int], frame: int) -> np.ndarray:
-    """Parameters (10,) of `bodies` together about the frame of body `frame`."""
+    """Return the inertial parameters (10,) of `bodies` together about the frame of the body `frame`."""
     parameters = np.zeros(PARAMETERS_PER_LINK)
     rotation = data.xmat[frame].reshape(3, 3).T
     for body in bodies:

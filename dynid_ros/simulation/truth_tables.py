@@ -1,4 +1,4 @@
-"""Tables of the truth of a simulated arm, to verify identifications, which must not read them."""
+"""Tables of the true parameters of a simulated arm, to verify identifications; identifications must not read them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -17,13 +17,13 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
     """Return plain mappings of SI numbers and text, to be written as YAML.
 
     Returns:
-        `robot`, `urdf`, `base`, `tip` and `gravity`: origin of the model. `friction`: None, or the terms of the joints
-        beyond those of the drives, and their coefficients. `joints`: per joint friction, rotor inertia, its spring if
-        joints are flexible (friction is the link's then), sensor errors, the minimal gravity moment in the link frame
-        (for an axis along z its first two numbers are n_x and n_y) and the carried mass. `links`: per link mass, first
-        moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link frame. `load`: None, or mass, centre of
-        mass and inertia about it in the frame of the tip link. `wrench_sensor`: its errors, per axis of force and
-        torque.
+        `robot`, `urdf`, `base`, `tip` and `gravity`: origin of the model. `friction`: None, or the friction terms of
+        each joint and their coefficients. `joints`: for each joint friction and rotor inertia of the drive,
+        the spring if joints are flexible (friction then acts on the link), sensor errors, the minimal gravity moment in
+        the link frame (for an axis along z its first two numbers are n_x and n_y) and the carried mass. `links`: for
+        each link mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link frame. `load`: None,
+        or mass, centre of mass, and inertia about the centre of mass in the axes of the tip link. `wrench_sensor`:
+        errors for each axis of force and torque.
     """
     robot = arm.robot
     per_joint = {
@@ -81,7 +81,7 @@ def _load(arm: SimulatedArm) -> dict[str, Any] | None:
 
 
 def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
-    """Return the arm that a table describes, at rest in its zero pose."""
+    """Return the arm that a table of `truth_table` describes, at rest at position zero."""
     robot = RobotModel.from_urdf(table["urdf"], table["tip"], table["base"], table["gravity"])
 
     def column(key: str) -> np.ndarray:
@@ -90,9 +90,9 @@ def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
     flexible = all("stiffness" in joint for joint in table["joints"].values())
     friction = None
     rotors = column("rotor_inertia")
-    if known := table.get("friction"):
-        model = FrictionModel([JointFriction(**joint) for joint in known["joints"]])
-        friction = KnownFriction(model, np.array(list(known["coefficients"].values())))
+    if entry := table.get("friction"):
+        model = FrictionModel([JointFriction(**joint) for joint in entry["joints"]])
+        friction = KnownFriction(model, np.array(list(entry["coefficients"].values())))
         rotors = rotors - friction.of_term(robot, "rotor_inertia")
     arm = SimulatedArm(
         robot,
