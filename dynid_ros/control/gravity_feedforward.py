@@ -1,4 +1,7 @@
-"""Gravity torque of an identified arm with its load and springs for one sample; friction and brake of the arm."""
+"""Gravity torque of an identified arm with its load and springs, for one sample of a control loop.
+
+`HeldArm` also holds the friction and the brake that a control loop needs.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,8 @@ class CarriedLoad:
         mass: mass, kg; 0 for no load.
         center: (3,) centre of mass in the frame, m.
         frame: link that is rigidly fixed to the last one, such as the tip link.
-        inertia: (6,) xx xy xz yy yz zz about the centre, axes of the frame, kg m²; zero if unknown.
-        is_tool: whether the load stays on the arm, like that of a model file; another may be put down at any time.
+        inertia: (6,) xx xy xz yy yz zz about the centre of mass in the axes of the frame, kg m²; zero if unknown.
+        is_tool: whether the load stays on the arm, like that of a model file; False: the arm may put it down any time.
 
     Raises:
         ControlError: a value is impossible for a load; the message reads "its mass is …", so that the caller can name
@@ -103,7 +106,11 @@ class LoadFrames:
         self._size = robot.parameters.size
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:
-        """Return the inertial parameters (10 m,) of all links that the load adds to the last one."""
+        """Return parameters (10 m,) of all m links: those of the load in the last link's frame, zero for other links.
+
+        Raises:
+            ControlError: the frame of the load is not fixed to the last link.
+        """
         pose = self._poses.get(load.frame)
         if pose is None:
             raise ControlError(
@@ -214,8 +221,8 @@ class LoadedGravity:
         load: carried load; None without one.
         largest_load: largest plausible mass of a load, kg.
         springs: springs between motors and links; None: rigid joints.
-        own_angles: function from positions (n,) to the torques (n,) of counterbalances and cables, each of which
-            depends on the position of its own joint only; None without them.
+        own_angles: function from positions (n,) to torques (n,) that depend on the position of their own joint only,
+            such as those of counterbalances and cables; None: there are none.
         down: function that returns gravity (3,) in the frame of a tilting base, m/s^2; None: constant gravity of the
             model.
         motion: torque of motions without a load; None: unknown.
@@ -259,13 +266,13 @@ class LoadedGravity:
         self.model = model
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
-        carried = 0.0 if load is None else self._frames.parameters(load)
-        added = np.zeros_like(self.arm_moments) if load is None else model.project(carried)
-        self.moments = self.arm_moments + added
-        self.motion = None if motion is None else motion.carrying(carried)
+        load_parameters = 0.0 if load is None else self._frames.parameters(load)
+        load_moments = np.zeros_like(self.arm_moments) if load is None else model.project(load_parameters)
+        self.moments = self.arm_moments + load_moments
+        self.motion = None if motion is None else motion.carrying(load_parameters)
         self._torque = model.bind(self.moments, down)
         is_removable = load is not None and load.mass > 0.0 and not load.is_tool
-        self.payload_torque = model.bind(added, down) if is_removable else None
+        self.payload_torque = model.bind(load_moments, down) if is_removable else None
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
         """Return the gravity torque (n,) of one sample, N m (N).
@@ -286,7 +293,7 @@ class LoadedGravity:
         return [gravity + spring for gravity, spring in zip(torque, self._own_angles(position), strict=True)]
 
     def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
-        """Return a copy with another load, within microseconds."""
+        """Return a copy with another load; it takes microseconds, so a control loop can call it."""
         return self._with(load, self._down, self.motion)
 
     def tilting(self, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
@@ -398,7 +405,7 @@ def loaded_gravity(
     if tilts and unloaded.any():
         from dynid_ros.identified.links import link_model  # noqa: PLC0415 - needed for tilting bases only
 
-        # On the level base gravity does not load these joints, so that only the links have their moments.
+        # On a level base gravity did not load these joints, so their moments can only come from parameters of links.
         links = link_model(identified, robot).parameters if "links" in identified else robot.parameters
         for i in np.flatnonzero(unloaded).tolist():
             moments[model.columns(i)] = model.project(links)[model.columns(i)]

@@ -1,4 +1,4 @@
-"""Damping torque that a delayed control loop can apply to an arm without making it swing.
+"""Damping torque that a delayed control loop can apply to an arm without oscillation.
 
 A joint of effective inertia D that is damped by b with a delay T obeys D v' = -b v(t - T), which is stable for
 b T / D < pi / 2 (Stepan 1989, "Retarded dynamical systems", section 3.1). Joints are coupled, so b is chosen for the
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.model import RobotModel
 
 MAX_DAMPING_DELAY_RATIO = 0.5
-"""Product b T / D of the fastest mode. The limit of stability is pi / 2: inertia or delay may be wrong by 3 times."""
+"""Product b T / D of the fastest mode; the stability limit pi / 2 allows for threefold errors of inertia or delay."""
 SAMPLED_POSES = 60
 """Number of random poses within the joints' limits at which inertias and gravity torques are evaluated."""
 MIN_INERTIA = 1e-9
-"""Smallest eigenvalue of the mass matrix of a robot with masses, kg m^2 (kg)."""
+"""Eigenvalue of the mass matrix, kg m^2 (kg), at or below which the masses of the robot count as unknown."""
 HOLD_FRACTION = 0.5
 """Largest torque of the holding spring, as a fraction of the joint's braking limit."""
 MIN_SPRING_TRAVEL = 0.05
@@ -51,13 +51,13 @@ class JointBrake:
         parameters: ArrayLike | None = None,
         rotor_inertia: ArrayLike = 0.0,
     ) -> "JointBrake":
-        """Compute the brake from inertias.
+        """Compute the brake from the mass matrices and gravity torques of the arm in many poses.
 
         Args:
             robot: the arm.
-            torque_limits: (n,) N m (N).
-            parameters: (10 m,) of the links; None: those of the URDF.
-            rotor_inertia: (n,) kg m^2 (kg), seen at the joints.
+            torque_limits: (n,) torque limits, N m (N); values that are not positive and finite: the gravity torque.
+            parameters: (10 m,) inertial parameters of the links; None: those of the URDF.
+            rotor_inertia: (n,) rotor inertias reflected to the joints, kg m^2 (kg).
         """
         n = robot.n_joints
         poses = random_poses(robot, SAMPLED_POSES)
@@ -65,14 +65,15 @@ class JointBrake:
         limits = np.asarray(torque_limits, dtype=float)
         limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, gravity)
         inertia = mass_matrices(robot, poses, parameters) + np.diag(np.broadcast_to(rotor_inertia, n))
-        positive = np.linalg.eigvalsh(inertia).min(axis=1) > MIN_INERTIA
+        is_positive = np.linalg.eigvalsh(inertia).min(axis=1) > MIN_INERTIA
         braking = np.minimum(np.maximum(gravity, MIN_BRAKE_FRACTION * limits), limits)
-        if not positive.all():
+        if not is_positive.all():
             damping = np.zeros(n)
         else:
             compliance = np.linalg.inv(inertia)
             # If all other joints are free, the inertia of joint j is 1 / (M^-1)_jj, less than M_jj.
             effective = (1.0 / np.diagonal(compliance, axis1=1, axis2=2)).min(axis=0)
+            # With damping b = c D, the fastest mode decays at c times the largest eigenvalue of D^1/2 M^-1 D^1/2.
             root = np.sqrt(effective)
             fastest = np.linalg.eigvalsh(root[:, np.newaxis] * compliance * root).max()
             damping = MAX_DAMPING_DELAY_RATIO / fastest * effective
@@ -92,7 +93,7 @@ class JointBrake:
 
         Args:
             velocity: (n,) rad/s (m/s).
-            allowed: (n,) speeds below which nothing brakes, rad/s (m/s).
+            allowed: (n,) speeds up to which the braking torque is zero, rad/s (m/s).
             damping: (n,) coefficients, N m s/rad (N s/m).
         """
         torque = []
@@ -102,14 +103,13 @@ class JointBrake:
         return torque
 
     def spring(self, deflection: Sequence[float], delay: float) -> list[float]:
-        """Return the torque (n,) of springs that are stable with the damping, N m (N).
+        """Return the torque (n,) of saturating springs that are stable together with the damping, N m (N).
 
-        The stiffness is b / (2 T), or less, so that the largest torque acts at deflections above `MIN_SPRING_TRAVEL`.
-        The largest torque is `hold_limit`.
+        The stiffness is b / (2 T), but at most `hold_limit` / `MIN_SPRING_TRAVEL`. The largest torque is `hold_limit`.
 
         Args:
-            deflection: (n,) rad (m), pose to be held minus the measured one.
-            delay: T of the loop, s.
+            deflection: (n,) pose to be held minus measured pose, rad (m).
+            delay: delay T of the loop, s.
         """
         return [
             math.copysign(min(damping / (2.0 * delay) * abs(e), limit * abs(e) / MIN_SPRING_TRAVEL, limit), e)
@@ -117,13 +117,14 @@ class JointBrake:
         ]
 
     def lowering_time(self, delay: float, speed: float) -> float:
-        """Return the least duration of a ramp to zero that follows the motion without swinging, s.
+        """Return the shortest duration of a ramp of the gravity torque to zero that causes no oscillation, s.
 
-        While the arm sinks at `speed`, rad/s (m/s), the ramp waits. That acts as a stiffness K = g / (ramp · speed) on
-        each joint, with the delay T of the loop. The damping b outweighs that delay twice where K <= b / (2 T).
+        The ramp waits while the arm sinks at `speed` or faster. This feedback acts on each joint like a stiffness
+        K = g / (duration · speed) with the delay T of the loop. A delayed stiffness acts like a negative damping K T,
+        which is at most half of the damping b if K <= b / (2 T).
 
         Args:
-            delay: delay of the loop, s.
+            delay: delay T of the loop, s.
             speed: speed of the sinking joints, rad/s (m/s).
         """
         times = [
@@ -144,12 +145,12 @@ def random_poses(robot: RobotModel, count: int) -> NDArray:
 
 
 def mass_matrices(robot: RobotModel, poses: NDArray, parameters: ArrayLike | None = None) -> NDArray:
-    """Return the mass matrices (N, n, n) at `poses` (N, n), kg m^2 (kg m, kg), of the links alone."""
+    """Return the mass matrices (N, n, n) at `poses` (N, n), kg m^2 (kg m, kg), without rotor inertias."""
     n = robot.n_joints
     rest = np.zeros_like(poses)
-    weight = robot.inverse_dynamics(poses, rest, rest, parameters)
+    gravity = robot.inverse_dynamics(poses, rest, rest, parameters)
     columns = [
-        robot.inverse_dynamics(poses, rest, np.broadcast_to(np.eye(n)[j], poses.shape), parameters) - weight
+        robot.inverse_dynamics(poses, rest, np.broadcast_to(np.eye(n)[j], poses.shape), parameters) - gravity
         for j in range(n)
     ]
     return np.stack(columns, axis=2)

@@ -36,7 +36,7 @@ class FeedbackGains:
         setpoint_velocity: speed of the desired position, rad/s (m/s).
         coulomb: compensated Coulomb friction, N m (N).
         viscous: compensated viscous friction, N m s/rad (N s/m).
-        friction_velocity: speed from which `coulomb` is compensated fully, rad/s (m/s); not at all below half of it.
+        friction_velocity: speed above which `coulomb` is compensated fully, rad/s (m/s); below half of it, not at all.
         rest: compensated breakaway friction of joints at rest; None: none.
     """
 
@@ -120,13 +120,13 @@ class FeedbackGains:
 
 
 class JointFeedback:
-    """Desired pose and feedback torque, updated with each sample.
+    """PD control of the position and compensation of friction, updated with each sample.
 
     The desired position moves to its target at most at `setpoint_velocity`, so a distant target causes no jump.
 
     Friction compensation depends on the measured velocity. It is zero below half the friction velocity, where noise
-    decides the sign, and rises linearly to its full value at the friction velocity. It stays below the friction of the
-    joint, so the sum of both dissipates energy: neither noise nor delay can drive the joint.
+    determines the sign, and rises linearly to its full value at the friction velocity. It stays below the friction of
+    the joint, so the sum of both still dissipates energy: neither noise nor delay can drive the joint.
 
     Attributes:
         desired: (n,) desired position, rad (m); empty before `hold`.
@@ -146,7 +146,7 @@ class JointFeedback:
         self._target = list(position)
 
     def aim(self, position: Sequence[float]) -> None:
-        """Set the target of the desired position to `position` (n,), rad (m); joints with NaN keep theirs."""
+        """Set the target of the desired position to `position` (n,), rad (m); joints with NaN keep their target."""
         self._target = [old if math.isnan(new) else new for old, new in zip(self._target, position, strict=True)]
 
     def halt(self) -> None:
@@ -154,7 +154,7 @@ class JointFeedback:
         self._target = list(self.desired)
 
     def stiffen(self, before: FeedbackGains, gains: FeedbackGains, position: Sequence[float]) -> None:
-        """Set the desired position of each joint that gains stiffness to `position` (n,), rad (m)."""
+        """Set the desired position of each joint whose stiffness was zero `before` to `position` (n,), rad (m)."""
         for i, (old, new) in enumerate(zip(before.stiffness, gains.stiffness, strict=True)):
             if new and not old:
                 self.desired[i] = self._target[i] = position[i]
@@ -209,8 +209,8 @@ class IdentifiedFriction:
 
     Attributes:
         least: (n,) Coulomb friction, N m (N), and viscous friction, N m s/rad (N s/m), or a message if not identified.
-        breakaway: (n,) Coulomb friction and additional friction at rest, N m (N), speed of its fall, rad/s (m/s), and
-            friction per torque of the links; zero if not identified.
+        breakaway: (n,) Coulomb friction and Stribeck friction (additional friction at rest), N m (N), Stribeck
+            velocity, rad/s (m/s), and friction per torque of the links; zero if not identified.
     """
 
     joint_names: tuple[str, ...]
@@ -268,7 +268,7 @@ class IdentifiedFriction:
         )
 
     def _checked(self, scale: Sequence[float], parameter: str, largest: float) -> tuple[float, ...]:
-        """Return the scales (n,) of a parameter."""
+        """Return the scales (n,) of a parameter after a check of their range."""
         scales = numbers(scale, self.joint_names, parameter, least=0.0)
         for name, value, least in zip(self.joint_names, scales, self.least, strict=True):
             if value > largest:

@@ -1,11 +1,12 @@
-"""Detection of an arm that begins to move by itself while torque is added.
+"""Detection of an arm that begins to move by itself while the gravity torque is increased.
 
 A model that is too heavy, or includes a load that the arm does not carry, lifts the arm as soon as the excess torque
-exceeds dry friction. A hand moves the arm as well. Withdrawing torque distinguishes the two. If the model is wrong, the
-arm stops, and moves again at the same torque each time. If a hand leads the arm, it continues or stops for good.
+exceeds dry friction. A person who leads the arm by hand also moves it. To distinguish the two, torque is withdrawn. If
+the model is wrong, the arm stops, and moves again at the same torque each time. If a hand leads the arm, it continues,
+or stops and stays at rest.
 
-A model that is too light, or an unannounced load, lets the arm sink. A spring then holds the arm. If the arm rests in
-the spring and the spring carries weight, the arm sank by itself.
+A model that is too light, or an unannounced load, lets the arm sink. A virtual spring about the present pose then holds
+the arm. If the arm comes to rest while the spring bears part of the weight, the arm sank by itself.
 """
 
 import enum
@@ -17,19 +18,19 @@ MIN_DEPARTURE = 0.02
 MIN_SPEED = 0.04
 """Speed above which a joint moves, rad/s (m/s)."""
 STOPPED_FRACTION = 0.3
-"""Speed below which a joint has stopped, as a fraction of its speed at the suspicion."""
+"""Speed below which a joint has stopped, as a fraction of its largest speed since the suspicion."""
 BACK_PACE = 3.0
-"""Pace at which torque is withdrawn during a suspicion, and restored if a hand led the arm, 1/s."""
+"""Rate at which torque is withdrawn during a suspicion, and restored if a hand led the arm: fraction per second."""
 MIN_BACK_SCALE = 0.5
-"""Smallest fraction of the scale that remains after a withdrawal; a hand must not receive the arm's whole weight."""
+"""Smallest fraction of the torque that remains after a withdrawal, so that a hand does not bear the whole weight."""
 MIN_PUSH_FRACTION = 0.01
 """Smallest change of a joint's torque, as a fraction of its limit, after which its motion is watched."""
 PROBE_S = 0.6
 """Longest time to wait for the arm to stop after torque is withdrawn or a spring engages, s."""
 SPRING_S = 2.0
-"""Time for which a spring holds a sinking arm, s; an arm without a leading hand rests in the spring."""
+"""Time for which a spring holds a sinking arm, s; without a leading hand, the arm then rests in the spring."""
 MIN_CARRIED = 0.2
-"""Smallest spring torque that indicates sinking, as a fraction of the spring's largest torque."""
+"""Smallest spring torque that shows weight on the spring, as a fraction of the spring's largest torque."""
 FULL_SPRING = 0.95
 """Spring torque at which the spring is saturated, as a fraction of its largest torque."""
 SETTLE_S = 0.5
@@ -37,9 +38,9 @@ SETTLE_S = 0.5
 MIN_DEPARTURES = 3
 """Number of departures of one joint, the last two at equal torque, that indicates a motion by itself."""
 MIN_RELEASED_DEPARTURES = 2
-"""Number of departures of an arm that was just released to a torque at full scale, before a hand can lead it."""
+"""The same for an arm that another controller has just released, because no hand leads it yet."""
 MIN_SINKINGS = 3
-"""Number of times that a joint must sink into the spring."""
+"""Number of times that a joint must sink into the spring, unless the spring saturates."""
 SAME_PROGRESS = 0.06
 """Largest difference in the progress of the change between two departures at equal torque."""
 
@@ -77,14 +78,14 @@ def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
 
 
 def pushes(before: Sequence[float], after: Sequence[float], limits: Sequence[float]) -> list[float]:
-    """Return the changes (n,) of torques, N m (N); zero for changes that are small relative to the limits (n,)."""
-    changes = [b - a for a, b in zip(before, after, strict=True)]
+    """Return the changes of torques (n,), N m (N); changes that are small relative to the limits (n,) become zero."""
+    changes = [new - old for old, new in zip(before, after, strict=True)]
     rows = zip(changes, limits, strict=True)
     return [change if abs(change) > MIN_PUSH_FRACTION * limit else 0.0 for change, limit in rows]
 
 
 class MotionWatch:
-    """Watch of the arm's motion during changes of the torque.
+    """Watch of the arm's motion during a change of the gravity torque, updated with each joint state.
 
     Attributes:
         joint: index of the joint that departed last from its position at rest.
@@ -115,9 +116,9 @@ class MotionWatch:
         """Watch a change of the torque that begins now.
 
         Args:
-            position: (n,) rad (m).
+            position: (n,) position at rest, rad (m).
             velocity: (n,) rad/s (m/s); an arm that already moves is led by a hand and is not watched.
-            push: (n,) change of the torque, N m (N); zero for joints that it is too small to move.
+            push: (n,) change of the torque, N m (N), from `pushes`; joints with zero are not watched.
             released: whether another controller just released the arm, which may therefore already move.
         """
         self.end()
@@ -147,11 +148,11 @@ class MotionWatch:
         """Return the verdict after one joint state.
 
         Args:
-            time: s of the steady clock.
+            time: time of the steady clock, s.
             position: (n,) rad (m).
             velocity: (n,) rad/s (m/s).
             progress: progress of the change, 0 to 1.
-            carried: (n,) spring torques as fractions of their maxima; empty without a spring.
+            carried: (n,) absolute spring torques as fractions of their maxima; empty without a spring.
         """
         if not self.is_on:
             return Verdict.QUIET
@@ -173,7 +174,7 @@ class MotionWatch:
                 continue
             rises = push * v > 0.0
             if not rises and self._last_rise is not None:
-                self._rest_pose = tuple(position)  # sinks because too much torque was withdrawn; it is being restored
+                self._rest_pose = tuple(position)  # it sinks because of the withdrawn torque, which is being restored
                 continue
             self.joint = i
             if rises and self._last_rise is not None and self._last_rise[0] == i:

@@ -1,8 +1,8 @@
 """Offsets of set-points that carry the gravity torque of position servos without an effort interface.
 
 The torque of a proportional servo is k (q_d − q), so it sags by τ / k below its set-point under a torque τ. A set-point
-of q_d + τ(q_d) / k brings it to q_d. The torque is ramped, limited and watched in N m like that of other routes, and
-becomes an offset in rad as the last step.
+of q_d + τ(q_d) / k brings it to q_d. The torque is ramped, limited and watched in N m, as with an effort interface.
+Only the last step converts it to an offset in rad.
 """
 
 import math
@@ -18,18 +18,18 @@ MAX_OFFSET_LIMIT = 0.5
 DEVIATION_MARGIN = 0.05
 """Distance beyond the largest offset that a joint may be away from its resting set-point, rad (m)."""
 MIN_DEVIATION_TIME_S = 0.5
-"""Time that a joint may be farther away: it follows a set-point with a delay, and somebody may touch it."""
+"""Time that a joint may be farther away, s, because it follows a set-point with a delay and a person may touch it."""
 
 
 @dataclass(frozen=True)
 class ServoOffset:
-    """Stiffness of n position servos, and limits of the set-points sent to them; rad, N m (prismatic: m, N).
+    """Stiffness of n position servos, and limits of the set-points that are sent to them.
 
     Attributes:
-        stiffness: torque per position error.
-        limit: largest offset.
-        lower: smallest set-point that is sent.
-        upper: largest set-point that is sent.
+        stiffness: (n,) torque per position error, N m/rad (N/m).
+        limit: (n,) largest absolute offset, rad (m).
+        lower: (n,) smallest set-point that is sent, rad (m).
+        upper: (n,) largest set-point that is sent, rad (m).
     """
 
     stiffness: tuple[float, ...]
@@ -50,9 +50,12 @@ class ServoOffset:
 
         Args:
             robot: arm whose position limits also bound the set-points.
-            identified: identified stiffness by joint.
-            stiffness: known stiffness; empty: as identified.
-            limit: largest offsets.
+            identified: identified stiffness by joint name, N m/rad (N/m).
+            stiffness: known stiffness, N m/rad (N/m); empty: the identified one.
+            limit: largest offsets, rad (m).
+
+        Raises:
+            ControlError: the stiffness of a joint is unknown, or a value is out of range.
         """
         names = tuple(robot.joint_names)
         unknown = [name for name in names if name not in identified]
@@ -75,7 +78,7 @@ class ServoOffset:
         return cls(gains, limits, lower, upper)
 
     def torque_limits(self, limits: Sequence[float]) -> list[float]:
-        """Return the torques (n,) that the largest offsets make, at most the given limits (n,), N m (N)."""
+        """Return the torques (n,) that the largest offsets cause, but at most the torque limits (n,), N m (N)."""
         rows = zip(limits, self.stiffness, self.limit, strict=True)
         return [min(limit, gain * offset) if limit > 0.0 else gain * offset for limit, gain, offset in rows]
 
@@ -87,16 +90,16 @@ class ServoOffset:
     def present(
         self, position: Sequence[float], gravity: Sequence[float], scale: Sequence[float], limits: Sequence[float]
     ) -> tuple[list[float], list[float]]:
-        """Return the desired pose (n,) and the torque (n,) that a resting arm obeys now, whoever sent them.
+        """Return desired positions (n,) and torques (n,) whose `command` is the present set-point of an arm at rest.
 
-        A resting servo carries its gravity torque, so its set-point is g / k beyond its position. With these, the first
-        command is the set-point that is in force, and the arm does not move.
+        A servo at rest carries its gravity torque g, so its present set-point is g / k beyond its position, whichever
+        program sent it. The arm therefore does not move when the first command is sent.
 
         Args:
-            position: (n,) measured positions.
-            gravity: (n,) gravity torques there.
+            position: (n,) measured positions, rad (m).
+            gravity: (n,) gravity torques at these positions, N m (N).
             scale: (n,) factors on the gravity torque that the compensation will apply.
-            limits: (n,) largest torques.
+            limits: (n,) largest torques, N m (N).
         """
         rows = zip(gravity, scale, limits, strict=True)
         torque = [_between(factor * value, -limit, limit) for value, factor, limit in rows]
@@ -109,7 +112,7 @@ def _between(value: float, lower: float, upper: float) -> float:
 
 
 class SetpointWatch:
-    """Watch for joints that stay away from their resting set-points: blocked, overloaded, or without power."""
+    """Detection of joints that stay away from constant set-points: blocked, overloaded, or without power."""
 
     def __init__(self) -> None:
         self._desired: list[float] = []
@@ -118,7 +121,7 @@ class SetpointWatch:
     def doubt(
         self, time: float, names: Sequence[str], servo: ServoOffset, position: Sequence[float], desired: Sequence[float]
     ) -> str:
-        """Return why the servos do not seem to obey; empty if they do."""
+        """Return a message if a joint does not reach its set-point, otherwise an empty text."""
         distances = [abs(q - target) for q, target in zip(position, desired, strict=True)]
         excess = [distance - limit - DEVIATION_MARGIN for distance, limit in zip(distances, servo.limit, strict=True)]
         if list(desired) != self._desired or max(excess) <= 0.0:
