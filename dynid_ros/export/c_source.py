@@ -1,7 +1,7 @@
-"""The arm in C: one header and one source of C99 that need only the math library.
+"""Export to C99: one header and one source file, which need only the math library.
 
-The code is straight-line arithmetic on doubles, from the generator that also writes the Python of the control loop
-(`model.generated_code`): it allocates nothing, has no loops and keeps no state.
+The code is straight-line arithmetic on doubles. The generator (`model.generated_code`) also writes the Python code of
+the control loop. The C code allocates no memory, has no data-dependent loops and keeps no state.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dynid_ros.model.recursion import body_terms, gravity_lines, inverse_dynamic
 _HEADER = """\
 /* Dynamics of {name}, identified: {source}. Written by dynid_ros {version}; do not edit.
 
-   C99 that needs nothing but <math.h>: no allocation, no state, safe from any thread. Arrays have {big}_JOINTS entries
-   in the order of {prefix}_joint_names: q in rad (m), qd and qdd per s and per s^2, torques in N m (N). Outputs may be
-   inputs, `load` may be NULL. A position that is NaN gives torques that are NaN.
+   C99 that needs only <math.h>: no allocation, no state, thread-safe. Arrays have {big}_JOINTS entries in the order of
+   {prefix}_joint_names: q in rad (m), qd and qdd per s and per s^2, torques in N m (N). An output array may be an input
+   array, `load` may be NULL. A position that is NaN gives torques that are NaN.
    Gravity is ({gravity}) m/s^2 in the frame of the base link. */
 #ifndef {big}_H
 #define {big}_H
@@ -47,23 +47,23 @@ extern "C" {{
 static const char *const {prefix}_joint_names[{big}_JOINTS] = {joint_names};
 static const char *const {prefix}_base_link = {base};
 static const char *const {prefix}_tip_link = {tip};
-/* Whose positions are in m and forces in N, where others have rad and N m. */
+/* 1 for prismatic joints, with positions in m and forces in N; 0 for others, with rad and N m. */
 static const int {prefix}_prismatic[{big}_JOINTS] = {prismatic};
-/* As the URDF has them; INFINITY where it has none. */
+/* Limits of the URDF; INFINITY if it has none. */
 static const double {prefix}_position_lower[{big}_JOINTS] = {lower};
 static const double {prefix}_position_upper[{big}_JOINTS] = {upper};
 static const double {prefix}_velocity_limit[{big}_JOINTS] = {velocity};
 static const double {prefix}_effort_limit[{big}_JOINTS] = {effort};
 
-/* A rigid body that is fixed to the tip link, in whose frame all its numbers are. */
+/* A rigid body that is fixed to the tip link; all values are in the frame of this link. */
 typedef struct {{
     double mass;       /* kg */
-    double center[3];  /* of mass, m */
+    double center[3];  /* centre of mass, m */
     double inertia[6]; /* Ixx Ixy Ixz Iyy Iyz Izz about the centre of mass, kg m^2 */
 }} {prefix}_load;
 {load}
-/* Directions of dry friction that remembers the way that the joints went. Start it once, and advance it with each
-   sample before the torques of that sample are asked for. Friction without a memory takes NULL. */
+/* State of dry friction that depends on past motion. Start it once, and advance it with each sample before the torques
+   of that sample are computed. If {big}_HAS_MEMORY is 0, `memory` may be NULL. */
 typedef struct {{
     double position[{big}_JOINTS];
     double direction[{directions}];
@@ -71,10 +71,10 @@ typedef struct {{
 void {prefix}_start_memory({prefix}_memory *memory, const double q[{big}_JOINTS]);
 void {prefix}_advance_memory({prefix}_memory *memory, const double q[{big}_JOINTS]);
 
-/* Torque that holds the arm and its load at rest: of gravity{springs}. */
+/* Torque that holds the arm and its load at rest: gravity{springs}. */
 {gravity_torque};
 {inverse_dynamics}
-/* What the joints add to the torque of the links: {terms}. */
+/* Torque of the joints in addition to that of the links: {terms}. */
 {joint_torque};
 {torque}
 #ifdef __cplusplus
@@ -84,21 +84,22 @@ void {prefix}_advance_memory({prefix}_memory *memory, const double q[{big}_JOINT
 #endif
 """
 _OF_LINKS = """
-/* Torque of the rigid links and the load in motion, gravity included. */
+/* Torque of the rigid links and the load in motion, including gravity. */
 {};
 """
 _WHOLE = """
-/* The whole torque of a motion, as torque sensors at the joints read it: links, load and joints. */
+/* Total torque of a motion, as torque sensors at the joints measure it: links, load and joints. */
 {};
 """
 _LOAD_DECLARATIONS = """
-/* The load that was identified. */
+/* The identified load. */
 static const {prefix}_load {prefix}_identified_load = {{{mass!r}, {center}, {inertia}}};
 """
+INCLUDABLE_NAME = re.compile(r"[\w .+-]+")
 
 
 def c_identifier(name: str) -> str:
-    """Prefix of all that the files define, from a name."""
+    """Return a C identifier from a file name, the prefix of all names that the files define."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
     return f"_{plain}" if plain[0].isdigit() else plain
 
@@ -133,7 +134,7 @@ def c_header(arm: ExportedArm, prefix: str) -> str:
         effort=_numbers(limits.effort),
         load=_LOAD_DECLARATIONS.format(prefix=prefix, **numbers) if numbers else "",
         directions=max(len(memory), 1),
-        springs=", and of springs and cables at the joints" if arm.own_angle_terms else "",
+        springs=", and springs and cables at the joints" if arm.own_angle_terms else "",
         terms=", ".join(dict.fromkeys(terms)) or "nothing",
         gravity_torque=head(prefix, "gravity_torque", ("q",)),
         inverse_dynamics=_OF_LINKS.format(head(prefix, "inverse_dynamics")) if with_links else "",
@@ -143,7 +144,14 @@ def c_header(arm: ExportedArm, prefix: str) -> str:
 
 
 def head(prefix: str, name: str, motion: Iterable[str] = ("q", "qd", "qdd"), *, memory: bool = False) -> str:
-    """Head of a function that writes torques."""
+    """Return the head of a C function that writes torques.
+
+    Args:
+        prefix: prefix of all names.
+        name: name of the function after the prefix.
+        motion: names of the input arrays.
+        memory: whether the function reads the state of dry friction.
+    """
     arguments = [f"const double {array}[{prefix.upper()}_JOINTS]" for array in motion]
     arguments += [f"const {prefix}_load *load", *([f"const {prefix}_memory *memory"] if memory else [])]
     return f"void {prefix}_{name}({', '.join(arguments)},\n    double torque[{prefix.upper()}_JOINTS])"
@@ -162,7 +170,7 @@ def _number(value: float) -> str:
 
 
 def _string(name: str) -> str:
-    """Return a C literal; special characters are written in octal, so that neither quotes nor trigraphs act."""
+    """Return a C string literal; special characters are octal escapes, so that quotes and trigraphs have no effect."""
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in name.encode())
     return f'"{"".join(plain)}"'
 
@@ -170,6 +178,7 @@ def _string(name: str) -> str:
 _MOTION = {"q": "q", "v": "qd", "a": "qdd"}
 _LOAD = [variable(f"l{k}") for k in range(PARAMETERS_PER_LINK)]
 _INPUT = re.compile(r"\b([qvalcs])(\d+)\b")
+"""Inputs of generated code: position, velocity, acceleration, load, cosine and sine, each with an index."""
 _OF_C = {"abs": "fabs", "max": "larger", "min": "smaller"}
 
 
@@ -178,8 +187,8 @@ def c_source(arm: ExportedArm, prefix: str, header: str) -> str:
 
     Args:
         arm: exported arm.
-        prefix: of all names, as in the header.
-        header: name of the header's file.
+        prefix: prefix of all names, as in the header.
+        header: file name of the header.
     """
     functions = [_load_parameters(prefix), _gravity(arm, prefix)]
     if arm.parameters is not None:
@@ -219,6 +228,7 @@ def _load_parameters(prefix: str) -> str:
 
 
 def _gravity(arm: ExportedArm, prefix: str) -> str:
+    """Return the C function of the torque at rest."""
     robot = arm.robot
     gravity = arm.gravity
     lines = Lines()
@@ -236,16 +246,17 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
     return _function(head(prefix, "gravity_torque", ("q",)), lines.needed(torques)[0], results)
 
 
-def _dynamics(arm: ExportedArm, head_of_it: str, parameters: NDArray) -> str:
+def _dynamics(arm: ExportedArm, declaration: str, parameters: NDArray) -> str:
+    """Return a C function with the given head that computes inverse dynamics with link parameters (10 n,)."""
     lines = Lines()
     chain = arm.robot.chain
     bodies = body_terms(lines, chain, parameters.reshape(-1, PARAMETERS_PER_LINK), _LOAD)
     torques = inverse_dynamics_lines(lines, chain, constants(arm.robot.gravity), bodies)
-    return _function(head_of_it, lines.needed(torques)[0], [text(torque) for torque in torques])
+    return _function(declaration, lines.needed(torques)[0], [text(torque) for torque in torques])
 
 
 def _joints(arm: ExportedArm, prefix: str) -> Iterator[str]:
-    """Return C functions for the torque of friction, springs and rotors."""
+    """Yield the C functions for the torque of friction, springs and rotors."""
     directions, entries = friction_code(arm.friction, arm.robot.n_joints)
     sums: list[list[str]] = [[] for _ in arm.robot.joint_names]
     for row, column, expression in entries:
@@ -260,28 +271,30 @@ def _joints(arm: ExportedArm, prefix: str) -> Iterator[str]:
         before = [f"double loads[{prefix.upper()}_JOINTS];", f"{prefix}_gear_load(q, qd, qdd, load, loads);"]
     for name, sign in (("larger", ">"), ("smaller", "<")):
         if name in " ".join(results):
-            # not fmax, which has no NaN
+            # The functions fmax and fmin of C would drop NaN.
             yield f"static double {name}(double x, double y)\n{{\n    return y {sign} x ? y : x;\n}}\n"
     yield _function(head(prefix, "joint_torque", memory=True), lines, results, before)
 
 
 def _of_c(expression: str) -> str:
+    """Convert an expression of Python to C."""
     called = re.sub(r"\b(abs|max|min)\(", lambda match: f"{_OF_C[match[1]]}(", expression)
     return called.replace("memory[", "memory->direction[")
 
 
 def _memory(arm: ExportedArm, prefix: str) -> str:
+    """Return the C functions that start and advance the state of dry friction."""
     keys = arm.friction.memory_keys(arm.robot.n_joints)
     advances = []
     for k, (joints, length) in enumerate(keys):
-        way = " + ".join(f"(q[{i}] - memory->position[{i}])" for i in joints)
-        advances.append(f"    memory->direction[{k}] = slid({way}, {length!r}, memory->direction[{k}]);")
+        displacement = " + ".join(f"(q[{i}] - memory->position[{i}])" for i in joints)
+        advances.append(f"    memory->direction[{k}] = slid({displacement}, {length!r}, memory->direction[{k}]);")
     copy = f"    for (i = 0; i < {arm.robot.n_joints}; ++i) {{\n        memory->position[i] = q[i];\n    }}\n"
-    slid = """/* ds/dq = (1 - s sign(v)) / length (Dahl 1968), solved for a way that does not reverse. */
-static double slid(double way, double length, double direction)
+    slid = """/* Solution of ds/dq = (1 - s sign(v)) / length (Dahl 1968) for a displacement without reversal. */
+static double slid(double displacement, double length, double direction)
 {
-    const double side = way > 0.0 ? 1.0 : -1.0;
-    return way == 0.0 ? direction : side + (direction - side) * exp(-fabs(way) / length);
+    const double side = displacement > 0.0 ? 1.0 : -1.0;
+    return displacement == 0.0 ? direction : side + (direction - side) * exp(-fabs(displacement) / length);
 }
 
 """
@@ -297,18 +310,19 @@ static double slid(double way, double length, double direction)
     )
 
 
-def _function(head_of_it: str, lines: Sequence[str], results: Sequence[str], before: Sequence[str] = ()) -> str:
-    """Return a C function that reads the inputs of its lines, and writes its results at the end.
+def _function(declaration: str, lines: Sequence[str], results: Sequence[str], before: Sequence[str] = ()) -> str:
+    """Return a C function that reads the inputs which its lines use, and writes the torques at the end.
 
     Args:
-        head_of_it: its name and arguments.
+        declaration: name and arguments of the function.
         lines: assignments, each to a new variable.
         results: expressions of the torques.
-        before: statements that come first and fill an array `loads`; without them l0 to l9 are a load's parameters.
+        before: statements that come first and fill an array `loads`, which l0, l1 … then denote; otherwise l0 to l9 are
+            the parameters of the load.
     """
     read = {(letter, int(number)) for letter, number in _INPUT.findall(" ".join([*lines, *results]))}
-    made = {line.split(" = ")[0] for line in lines}
-    read = {(letter, i) for letter, i in read if f"{letter}{i}" not in made}
+    assigned = {line.split(" = ")[0] for line in lines}
+    read = {(letter, i) for letter, i in read if f"{letter}{i}" not in assigned}
     read |= {("q", i) for letter, i in read if letter in "cs"}
     arrays = {**_MOTION, "l": "loads" if before else "p"}
     body = list(before)
@@ -319,19 +333,17 @@ def _function(head_of_it: str, lines: Sequence[str], results: Sequence[str], bef
     body += [f"const double {letter}{i} = {functions[letter]}(q{i});" for letter, i in sorted(read) if letter in "cs"]
     body += [f"const double {line};" for line in lines]
     body += [f"torque[{i}] = {result};" for i, result in enumerate(results)]
-    arguments = re.findall(r"(\w+)(?:\[\w+\])?[,)]", head_of_it)
-    idle = [name for name in arguments if not re.search(rf"\b{name}\b", " ".join(body))]
-    return "\n".join([head_of_it, "{", *(f"    {line}" for line in [*(f"(void){x};" for x in idle), *body]), "}", ""])
-
-
-INCLUDABLE_NAME = re.compile(r"[\w .+-]+")
+    arguments = re.findall(r"(\w+)(?:\[\w+\])?[,)]", declaration)
+    unused = [name for name in arguments if not re.search(rf"\b{name}\b", " ".join(body))]
+    body = [*(f"(void){name};" for name in unused), *body]
+    return "\n".join([declaration, "{", *(f"    {line}" for line in body), "}", ""])
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
-    """Write a header and a source of one name, which is the prefix of all that they define.
+    """Write a header and a source file with the same name, which is also the prefix of all names that they define.
 
     Raises:
-        ModelError: the name ends in something else than .h or .c, or cannot be included.
+        ModelError: the name has a suffix other than .h and .c, or an #include cannot contain it.
     """
     if output.suffix not in ("", ".c", ".h"):
         raise ModelError(

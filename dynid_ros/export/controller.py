@@ -1,4 +1,4 @@
-"""Package `ament_cmake` with a chainable ros2_control controller around the exported C."""
+"""Export of an `ament_cmake` package with a chainable ros2_control controller that uses the exported C."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RENDERED = {
     "package.xml.in": "package.xml",
     "plugin.xml.in": "plugin.xml",
 }
-"""Files of the package by their templates."""
+"""Path in the package for each template."""
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
-    """Write the package; the folder's name is that of the package.
+    """Write the package to the folder `output`, whose name is also the name of the package.
 
     Raises:
-        ModelError: the name is no name of a ROS package.
+        ModelError: a ROS package cannot have this name, or a folder cannot be created.
     """
     name = output.name
     if not PACKAGE_NAME.fullmatch(name):

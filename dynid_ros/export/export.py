@@ -1,4 +1,4 @@
-"""Export from `identified.yaml` and a URDF to files of another program, with the loss that the format causes."""
+"""Export of an `identified.yaml` and a URDF to files for another program, with the error that the format causes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TARGETS = {
     "sdf": "sdf",
     "isaac": "isaac",
 }
-"""Modules of this room, whose `write` writes the files; loaded when chosen, as MuJoCo need not be installed."""
+"""Module of this folder for each target; its `write` writes the files. Imported on demand: MuJoCo may be missing."""
 
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "sdf": ".sdf", "isaac": ".py"}
-"""Suffix for a file name without one, so that each format has its own file; C adds two suffixes."""
+"""Suffix for a file name without suffix. C has two files, and adds the suffixes itself."""
 
 
 def export(
@@ -41,16 +41,16 @@ def export(
     """Write the identified model of an arm for another program.
 
     Args:
-        model: `identified.yaml`.
-        robot: the arm, of its URDF.
+        model: path of an `identified.yaml`.
+        robot: arm from its URDF.
         target: key of `TARGETS`.
-        output: the file, the common name of several files, or the folder of a package; a name without a suffix gets
+        output: path of the file, common name of several files, or folder of a package; a name without a suffix gets
             that of the format.
-        recording: motion on which the loss of the export is judged; None: sinusoids within the limits.
-        servos: `identified.yaml` of the servos, for MJCF; None: those of the model's file.
+        recording: motion on which the error of the export is evaluated; None: sinusoids within the limits.
+        servos: path of an `identified.yaml` with servos, for MJCF; None: the servos in `model`.
 
     Raises:
-        IdentifiedFileError: the file is malformed, belongs to another robot, or holds too little for the target.
+        IdentifiedFileError: the file is malformed, belongs to another robot, or lacks content that the target needs.
         ModelError: no such file can describe the arm, or the target needs a module that is not installed.
     """
     if servos is not None and target != "mjcf":
@@ -70,9 +70,10 @@ def export(
 
 
 def _motion(model: str | Path, robot: RobotModel, recording: Recording | None) -> Motion:
+    """Return the filtered motion of a recording, or sinusoids without a recording."""
     if recording is None:
         return Motion.sinusoids(robot)
-    chosen = recording.select(robot.joint_names)
+    selected = recording.select(robot.joint_names)
     document = load_identified(model)
-    signals = link_model(document, robot).signals if "links" in document else LinkSignals.choose([chosen])
-    return Motion(*signals.motion_at_samples(chosen), chosen.source)
+    signals = link_model(document, robot).signals if "links" in document else LinkSignals.choose([selected])
+    return Motion(*signals.motion_at_samples(selected), selected.source)

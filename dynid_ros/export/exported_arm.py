@@ -1,4 +1,4 @@
-"""The arm of an `identified.yaml` as exports take it, and the motion on which the loss of an export is judged."""
+"""Identified arm for exports, and the motion on which the error of an export is evaluated."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import FrictionTerm, acts_at_standstill
 from dynid_ros.model.gravity import GravityModel
 
-DURATION = 60.0
-SAMPLES = 6000
-LONGEST_PERIOD = 8.0
-SHARE = 0.8
-REACH = 1.5
-SPEED = 1.0
-"""Range (rad or m) and speed (per s) of a joint without limits, and upper bounds for all joints."""
+MOTION_DURATION_S = 60.0
+N_MOTION_SAMPLES = 6000
+MAX_PERIOD_S = 8.0
+LIMIT_FRACTION = 0.8
+"""Fraction of the range of positions and of the velocity limit that the sinusoids use."""
+MAX_AMPLITUDE = 1.5
+MAX_SPEED = 1.0
+"""Largest amplitude (rad or m) and speed (per s) of the sinusoids, also for joints without limits."""
+POSE_STEP = 100
+"""Samples of a motion per pose at which the error of gravity is evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Positions, velocities and accelerations (N, n) of consecutive samples, with a description."""
+    """Positions, velocities and accelerations (N, n) of consecutive samples, with a description of the motion."""
 
     q: NDArray
     qd: NDArray
@@ -47,15 +50,15 @@ class Motion:
         """Return sinusoids of all joints with incommensurable periods, within limits of position and velocity."""
         limits = robot.limits
         n = robot.n_joints
-        known = np.isfinite(limits.lower) & np.isfinite(limits.upper) & (limits.upper > limits.lower)
-        lower = np.where(known, limits.lower, -REACH)
-        upper = np.where(known, limits.upper, REACH)
+        is_limited = np.isfinite(limits.lower) & np.isfinite(limits.upper) & (limits.upper > limits.lower)
+        lower = np.where(is_limited, limits.lower, -MAX_AMPLITUDE)
+        upper = np.where(is_limited, limits.upper, MAX_AMPLITUDE)
         middle = (lower + upper) / 2
-        reach = SHARE * (upper - lower) / 2
-        frequency = 2 * np.pi / (LONGEST_PERIOD * np.sqrt(1 + np.arange(n)) / np.sqrt(n))
-        speed = np.minimum(np.where(limits.velocity > 0, SHARE * limits.velocity, SPEED), SPEED)
-        amplitude = np.minimum(np.minimum(reach, REACH), speed / frequency)
-        phase = frequency * np.linspace(0.0, DURATION, SAMPLES)[:, None] + np.arange(n)
+        reach = LIMIT_FRACTION * (upper - lower) / 2
+        frequency = 2 * np.pi / (MAX_PERIOD_S * np.sqrt(1 + np.arange(n)) / np.sqrt(n))
+        speed = np.minimum(np.where(limits.velocity > 0, LIMIT_FRACTION * limits.velocity, MAX_SPEED), MAX_SPEED)
+        amplitude = np.minimum(np.minimum(reach, MAX_AMPLITUDE), speed / frequency)
+        phase = frequency * np.linspace(0.0, MOTION_DURATION_S, N_MOTION_SAMPLES)[:, None] + np.arange(n)
         return cls(
             middle + amplitude * np.sin(phase),
             amplitude * frequency * np.cos(phase),
@@ -70,10 +73,10 @@ class Export:
 
     Attributes:
         target: key of `export.TARGETS`.
-        files: paths by kind.
-        holds: content of the files, one line each.
-        remarks: omitted content, one line each, with the effect on the torque.
-        numbers: the remarks' numbers, for programs.
+        files: path of each written file, by the kind of its content.
+        holds: descriptions of the content of the files.
+        remarks: descriptions of omitted content and its effect on the torque.
+        numbers: values in the remarks, as plain data.
     """
 
     target: str
@@ -83,22 +86,24 @@ class Export:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """Lines of text."""
+        """Return the description in lines of text."""
         wrote = f"wrote {', '.join(map(str, self.files.values()))}"
         return "\n".join([*(f"holds {line}" for line in self.holds), *self.remarks, wrote])
 
     def document(self) -> dict:
-        """Plain data."""
+        """Return plain data."""
         return {"target": self.target, "holds": list(self.holds), "remarks": list(self.remarks), **self.numbers}
-
-
-POSE_STEP = 100
-"""Samples of a motion per judged pose."""
 
 
 @dataclass(frozen=True)
 class ExportedLoad:
-    """Mass (kg), centre of mass (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about it, in the tip link's frame."""
+    """Load in the tip link's frame.
+
+    Attributes:
+        mass: mass, kg.
+        center: (3,) centre of mass, m.
+        inertia: (6,) Ixx Ixy Ixz Iyy Iyz Izz about the centre of mass, kg m²; zero if unknown.
+    """
 
     mass: float
     center: tuple[float, ...]
@@ -110,14 +115,16 @@ class ExportedArm:
     """Identified model of an arm, as far as exports use it.
 
     Attributes:
-        robot: kinematics and gravity; its own inertias are those of the URDF.
-        moments: (k,) of `gravity`, without a load.
-        parameters: (10 n,) of the links; None if only gravity was identified.
-        coefficients: (f,) of friction, in the order of `friction.names(robot)`.
-        load: identified payload; None without one.
-        springs: between motors and links; None for rigid joints.
+        robot: arm of the URDF, with nominal inertias.
+        gravity: regressor of the gravity torque.
+        moments: (k,) identified parameters of `gravity`, without the load.
+        parameters: (10 n,) inertial parameters of the links; None: only gravity was identified.
+        friction: friction terms of the joints.
+        coefficients: (f,) coefficients of friction in the order of `friction.names(robot)`.
+        load: identified payload; None: no payload.
+        springs: springs between motors and links; None: rigid joints.
         source: name of the file.
-        servos: position servos by joint, those whose gain and delay are known.
+        servos: position servos with known gain and delay, by joint.
     """
 
     robot: RobotModel
@@ -133,12 +140,11 @@ class ExportedArm:
 
     @classmethod
     def read(cls, path: str | Path, robot: RobotModel, servos: str | Path | None = None) -> ExportedArm:
-        """Return the arm in a file, with the servos of another file if there is one.
+        """Return the arm in the file `path`, with the servos in the file `servos` (None: in the same file).
 
         Raises:
-            IdentifiedFileError: a file is malformed, belongs to another robot, holds neither links nor gravity, has an
-                unobservable joint, or its load is at another link than the tip; or there are no known servos in
-                `servos`.
+            IdentifiedFileError: a file is malformed, belongs to another robot, contains neither links nor gravity, has
+                an unobservable joint or a load at another link than the tip, or `servos` has no known servos.
         """
         document = load_identified(path)
         check_same_robot(document, robot)
@@ -180,12 +186,17 @@ class ExportedArm:
 
     @property
     def joint_terms(self) -> list[dict[FrictionTerm, float]]:
-        """Friction terms of each joint with their coefficients, those of coupled pairs left out."""
+        """Friction terms of each joint with their coefficients, without the terms that couple two joints."""
         values = iter(self.coefficients.tolist())
         return [{part: next(values) for part in joint.parts} for joint in self.friction.per_joint(self.robot.n_joints)]
 
     def sag(self, what: str, motion: Motion) -> list[str]:
-        """Say what springs of flexible joints, which no export holds, change of gravity on a motion; nothing: none."""
+        """Describe the error of gravity on a motion without the springs of flexible joints; empty for rigid joints.
+
+        Args:
+            what: name of the format, for the sentence.
+            motion: motion of the motors.
+        """
         if self.springs is None:
             return []
         gravity = self.gravity.bind(self.moments)
@@ -209,29 +220,29 @@ class ExportedArm:
 
     @property
     def own_angle_terms(self) -> dict[int, dict[FrictionTerm, float]]:
-        """Springs and harmonics by joint, which act at rest too; with a spring, the offset contains its rest angle."""
-        found = {}
+        """Terms by joint that act at rest, such as springs and harmonics; with a spring, the offset is one of them."""
+        by_joint = {}
         for i, terms in enumerate(self.joint_terms):
             springs = [part for part in terms if part.family == "spring"]
-            own = [part for part in terms if acts_at_standstill(part.name) or (springs and part.family == "offset")]
-            if own:
-                found[i] = {part: terms[part] for part in own}
-        return found
+            static = [part for part in terms if acts_at_standstill(part.name) or (springs and part.family == "offset")]
+            if static:
+                by_joint[i] = {part: terms[part] for part in static}
+        return by_joint
 
 
 def _friction_of_gravity(
     document: dict, robot: RobotModel, drives: Mapping[str, ServoDrive]
 ) -> tuple[FrictionModel, NDArray]:
-    """Return Coulomb friction, viscous friction and offset of each joint; unknown numbers are zero.
+    """Return Coulomb friction, viscous friction and offset of each joint from a file without links; zero if unknown.
 
-    If the data do not separate offset and Coulomb friction, both follow from the torques of the two directions. A file
-    of servos has the friction of servos.
+    If the file has torques for the two directions of motion instead, their mean is the offset, and half of their
+    difference the Coulomb friction. Without friction in the file, the friction of the servos is used.
     """
     values = friction_values(document, robot.joint_names, ("coulomb", "viscous", "offset", *DIRECTIONS))
     coulomb, viscous, offset, positive, negative = values
-    known = np.isfinite(positive) & np.isfinite(negative)
-    coulomb = np.where(known, (positive - negative) / 2, coulomb)
-    offset = np.where(known, (positive + negative) / 2, offset)
+    has_directions = np.isfinite(positive) & np.isfinite(negative)
+    coulomb = np.where(has_directions, (positive - negative) / 2, coulomb)
+    offset = np.where(has_directions, (positive + negative) / 2, offset)
     if "friction" not in document and len(drives) == robot.n_joints:
         servos = [drives[name] for name in robot.joint_names]
         coulomb, viscous = np.array([(servo.coulomb, servo.viscous) for servo in servos]).T
@@ -251,5 +262,5 @@ def _load(section: object, robot: RobotModel, path: str | Path) -> ExportedLoad 
     if frame != tip:
         raise IdentifiedFileError(f"{path}: its load is at link '{frame}', the arm ends at '{tip}'; give --tip")
     inertia = section.get("inertia")
-    known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
-    return ExportedLoad(mass, center, tuple(map(float, inertia)) if known and inertia else (0.0,) * 6)
+    is_known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
+    return ExportedLoad(mass, center, tuple(map(float, inertia)) if is_known and inertia else (0.0,) * 6)

@@ -1,6 +1,6 @@
-"""URDF of the arm with identified links, and with joint friction as far as a URDF holds it.
+"""Export to a URDF with the identified links, and with the joint friction that a URDF can represent.
 
-Where only gravity was identified, links of the URDF get the gravity torque that was identified.
+If only gravity was identified, the links of the URDF are changed such that they have the identified gravity torque.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from dynid_ros.model.urdf_export import replace_dynamics, urdf_with_inertias
 
 FORMAT_NAME = "a URDF"
 MAX_RELATIVE_RESIDUAL = 1e-9
+"""Largest relative error of gravity moments and masses that counts as rounding."""
 MAX_SERVO_POSES = 200
+"""Largest number of positions over which the inertia of the links is averaged."""
 
 
 def exported_urdf(arm: ExportedArm, friction: HeldFriction) -> tuple[str, list[str]]:
@@ -48,7 +50,7 @@ def exported_urdf(arm: ExportedArm, friction: HeldFriction) -> tuple[str, list[s
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
-    """Write the URDF: `<inertial>` of all links of the arm and `<dynamics>` of its joints, nothing else changes."""
+    """Write the URDF with new `<inertial>` of all links of the arm and `<dynamics>` of its joints only."""
     friction = HeldFriction.of(arm, (), motion)
     text, remarks = exported_urdf(arm, friction)
     remarks += friction.remarks(FORMAT_NAME, arm.robot.joint_names) + arm.beside(FORMAT_NAME, motion)
@@ -60,9 +62,9 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
 def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     """Return parameters (10 n,) of physically consistent links with the gravity of `arm`, and remarks on the choice.
 
-    Identified links do not change. If only gravity is known, links keep the mass and the inertia about the centre
-    of mass of the URDF, and the centres move as little as possible, weighted by mass. If the identified mass beyond a
-    prismatic joint differs, masses change too, as little as possible in proportion.
+    Identified links do not change. If only gravity was identified, links keep the mass and the central inertia of the
+    URDF, and the centres of mass move as little as possible: the sum of m |dc|² is minimal. If the identified mass
+    beyond a prismatic joint differs from that of the URDF, the relative changes of the masses are minimal, too.
 
     Raises:
         ModelError: no such links exist.
@@ -74,7 +76,7 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     remarks = [f"link {change}" for change in changes]
     links = nominal.reshape(-1, PARAMETERS_PER_LINK)
     projection = arm.gravity.projection.reshape(len(arm.moments), -1, PARAMETERS_PER_LINK)
-    rows = _known(arm.gravity)
+    rows = _identified_moments(arm.gravity)
     slides = ~projection[:, :, 1:STATIC].any(axis=(1, 2))
     centers = links[:, 1:STATIC] / links[:, :1]
     masses = links[:, 0].copy()
@@ -91,8 +93,8 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
             "correct the masses of the URDF, or identify links"
         )
     turning = rows & ~slides
-    # The gravity moments are linear in the mass moments. In units of sqrt(m) times the centre, least squares minimizes
-    # the sum of m |dc|^2.
+    # The gravity moments are linear in the mass moments m c. With the unknowns sqrt(m) dc, the least-squares solution
+    # minimizes the sum of m |dc|².
     by_moment = projection[turning][:, :, 1:STATIC]
     moments = masses[:, None] * centers
     missing = arm.moments[turning] - projection[turning][:, :, 0] @ masses - np.einsum("rij,ij", by_moment, moments)
@@ -122,8 +124,9 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
 def with_servo_rotors(arm: ExportedArm, position: NDArray) -> ExportedArm:
     """Return the arm with rotor inertias of its servos, if no links were identified and all servos are known.
 
-    A rotor whose inertia the links hide has what the links of `link_parameters` lack of the whole mean inertia, which
-    is that of positions (N, n) like those of the identification.
+    The identification of servos gives the mean inertia of each joint, and not always that of its rotor. An unknown
+    rotor inertia is this mean minus the mean inertia of the links of `link_parameters` at positions (N, n), which
+    should be similar to those of the identification.
     """
     names = arm.robot.joint_names
     if arm.parameters is not None or set(arm.servos) != set(names):
@@ -143,8 +146,8 @@ def with_servo_rotors(arm: ExportedArm, position: NDArray) -> ExportedArm:
     return replace(arm, friction=FrictionModel(joints), coefficients=coefficients.ravel())
 
 
-def _known(gravity: GravityModel) -> NDArray:
-    """Return a mask (k,) of the moments that gravity loads and that were identified."""
+def _identified_moments(gravity: GravityModel) -> NDArray:
+    """Return a mask (k,) of the moments that affect the gravity torque, so that they were identified."""
     rows = np.ones(len(gravity.names), dtype=bool)
     for i in np.flatnonzero(gravity.unobservable_axes()):
         rows[gravity.columns(int(i))] = False

@@ -1,4 +1,4 @@
-"""Friction as simulators hold it, Coulomb, viscous and more, with the loss against the identified friction."""
+"""Approximation of identified friction by the friction terms of a file format, and the error that remains."""
 
 from __future__ import annotations
 
@@ -12,40 +12,42 @@ from scipy.optimize import nnls
 from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.model.friction_terms import COUPLING_TERMS, JointFriction
 
-_ALIKE = ("coulomb", "viscous", "stribeck", "load", "coupling_coulomb", "coupling_viscous")
-"""Terms that a simulator's Coulomb and viscous friction approximate."""
+_APPROXIMATED = ("coulomb", "viscous", "stribeck", "load", "coupling_coulomb", "coupling_viscous")
+"""Terms that Coulomb and viscous friction of a format approximate."""
 _SHAPES = {
     "sliding_length": "memory of the direction",
     "smoothing": "smooth reversal",
     "dead_zone": "dead zone",
     "saturation_velocity": "saturation of viscous friction",
 }
-NEGLIGIBLE = 1e-9
+"""Properties of the friction model that no format holds, in words."""
+NEGLIGIBLE_ERROR = 1e-9
+"""Largest error over the RMS torque, or over 1 N m, that causes no remark."""
 BRISTLE_LENGTH = 2e-4
 """Deflection of the bristles at breakaway of a joint without an identified sliding length, rad or m."""
 POLYNOMIAL = "polynomial"
 BRISTLE = "bristle"
-"""What a format may hold besides "rotor_inertia" and "spring": damping in powers of the speed, and LuGre friction."""
-AT_REST = 0.005
-"""rad/s or m/s; a joint that is slower rests, as in gravity identification."""
+"""Optional terms of a format, like "rotor_inertia" and "spring": damping in powers of the speed, and LuGre friction."""
+REST_SPEED = 0.005
+"""Speed below which a joint is at rest, rad/s or m/s, as in gravity identification."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldFriction:
-    """Part of the joints' own torque that a format holds; arrays (n,).
+    """Friction, springs and rotor inertia of the joints in the terms of a format; arrays (n,) if not said otherwise.
 
     Attributes:
-        coulomb, viscous: N m and N m s/rad, at least 0.
-        drag: (n, 2) coefficients of v |v| and v³; zero if the format has none.
-        bristle: (n, 5) LuGre friction that takes the place of `coulomb`: stiffness N m/rad and damping N m s/rad of the
-            bristles, Coulomb and static friction N m, Stribeck velocity rad/s; zero if there is none.
-        rotor_inertia: kg m²; zero if the format has none.
-        spring, rest: N m/rad, and its rest angle, rad; zero if the format has none.
-        breakaway: Coulomb plus Stribeck friction at the end of standstill, N m.
-        rms: RMS of the joints' own torque, N m.
-        error: RMS of the part that the format does not hold, N m.
-        lost: terms by joint that the format does not hold.
-        motion: motion to which `rms` and `error` refer.
+        coulomb, viscous: Coulomb friction, N m, and viscous friction, N m s/rad, at least 0.
+        drag: (n, 2) coefficients of v |v| and v³; zero if the format has no such terms.
+        bristle: (n, 5) LuGre friction, which replaces `coulomb`: stiffness N m/rad and damping N m s/rad of the
+            bristles, Coulomb and static friction N m, Stribeck velocity rad/s; zero for joints without it.
+        rotor_inertia: rotor inertia, kg m²; zero if the format has none.
+        spring, rest: spring stiffness, N m/rad, and rest angle, rad; zero if the format has no springs.
+        breakaway: torque at which a joint leaves standstill, Coulomb plus Stribeck friction, N m.
+        rms: RMS of the identified torque of friction, springs and rotors, N m.
+        error: RMS of the part of this torque that the format does not represent, N m.
+        lost: names of the terms that the format does not represent, by joint.
+        motion: description of the motion to which `rms` and `error` refer.
     """
 
     coulomb: NDArray
@@ -63,21 +65,20 @@ class HeldFriction:
 
     @classmethod
     def of(cls, arm: ExportedArm, held: Collection[str], motion: Motion) -> HeldFriction:
-        """Choose the friction of the format that is nearest to the identified friction on a motion.
+        """Return the friction of the format that is nearest to the identified friction on a motion.
 
-        Coulomb and viscous coefficients stay as identified if a joint has no similar term. Else they are fitted to all
-        similar
-        terms together.
+        If a joint has Coulomb and viscous friction only, the identified coefficients are used. Otherwise Coulomb and
+        viscous friction are fitted to the sum of all terms that they approximate.
 
         Args:
             arm: identified arm.
-            held: of "rotor_inertia", "spring", `POLYNOMIAL` and `BRISTLE`, those that the format also holds.
+            held: optional terms that the format has: "rotor_inertia", "spring", `POLYNOMIAL`, `BRISTLE`.
             motion: motion for the fit and for the errors.
         """
         robot = arm.robot
         n = arm.robot.n_joints
         columns = arm.friction.of_motion(robot, motion.q, motion.qd, motion.qdd, arm.friction.memory(motion.q))
-        whole = columns @ arm.coefficients
+        torque = columns @ arm.coefficients
         values = {name: np.zeros(n) for name in ("coulomb", "viscous", "rotor_inertia", "spring", "rest", "breakaway")}
         values |= {"drag": np.zeros((n, 2)), BRISTLE: np.zeros((n, 5))}
         error = np.zeros(n)
@@ -91,9 +92,9 @@ class HeldFriction:
             kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in {"rotor_inertia", "spring"} & set(held)}
             spring = kept.get("spring", 0.0)
             rest = -own.coefficients.get("offset", 0.0) / spring if spring else 0.0
-            breaks = sum(own.coefficients.get(name, 0.0) for name in ("coulomb", "stribeck"))
-            found = {"viscous": damping[0], "rest": rest, "breakaway": max(coulomb, breaks), **kept}
-            for name, value in (found | {"coulomb": coulomb}).items():
+            breakaway = max(coulomb, sum(own.coefficients.get(name, 0.0) for name in ("coulomb", "stribeck")))
+            scalars = {"coulomb": coulomb, "viscous": damping[0], "rest": rest, "breakaway": breakaway, **kept}
+            for name, value in scalars.items():
                 values[name][j] = value
             values["drag"][j] = damping[1:]
             static = coulomb
@@ -103,19 +104,20 @@ class HeldFriction:
                 values[BRISTLE][j] = bristle
                 static = bristle[3]
                 level = (coulomb + (static - coulomb) * np.exp(-np.square(qd / bristle[4]))) * direction
-            without = damping @ np.array([qd, qd * np.abs(qd), qd**3])
-            without = without + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
-            # Friction holds a resting joint with the torque that it needs, up to the static friction.
-            held_by = np.clip(whole[:, j] - without, -static, static)
-            error[j] = _rms(whole[:, j] - without - np.where(np.abs(qd) < AT_REST, held_by, level))
+            # Represented torque except for dry friction: damping, rotor inertia and spring.
+            smooth = damping @ np.array([qd, qd * np.abs(qd), qd**3])
+            smooth = smooth + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
+            # Dry friction holds a joint at rest with any torque up to the static friction.
+            stiction = np.clip(torque[:, j] - smooth, -static, static)
+            error[j] = _rms(torque[:, j] - smooth - np.where(np.abs(qd) < REST_SPEED, stiction, level))
             if terms := own.lost(kept, has_bristles):
                 lost[joint] = terms
-        rms = np.array([_rms(column) for column in whole.T])
+        rms = np.array([_rms(column) for column in torque.T])
         return cls(**values, rms=rms, error=error, lost=lost, motion=motion.name)
 
     def remarks(self, what: str, joint_names: tuple[str, ...]) -> list[str]:
-        """Say which terms a format, `what`, does not hold, and the error that this makes."""
-        if not self.lost or not self.error.max() > NEGLIGIBLE * max(self.rms.max(), 1.0):
+        """Describe which terms the format named `what` does not represent, and the error that this causes."""
+        if not self.lost or not self.error.max() > NEGLIGIBLE_ERROR * max(self.rms.max(), 1.0):
             return []
         terms: dict[str, list[str]] = {}
         for joint, names in self.lost.items():
@@ -133,7 +135,7 @@ class HeldFriction:
         return [f"{what} cannot hold: {which}. RMS error over the joints' torque, N m, on {self.motion}: {errors}"]
 
     def document(self, joint_names: tuple[str, ...]) -> dict:
-        """Errors by joint, for programs."""
+        """Return the errors by joint as plain data."""
         return {
             "motion": self.motion,
             "lost": {joint: list(terms) for joint, terms in self.lost.items()},
@@ -144,7 +146,13 @@ class HeldFriction:
 
 @dataclass(frozen=True, eq=False)
 class _OwnTerms:
-    """Terms of one joint, those of its pairs among them: names, values and places among all coefficients."""
+    """Terms of one joint, including those that couple it to other joints.
+
+    Attributes:
+        names: names of the terms.
+        values: (k,) their coefficients.
+        places: (k,) their indices among all coefficients.
+    """
 
     friction: JointFriction
     names: tuple[str, ...]
@@ -160,7 +168,7 @@ class _OwnTerms:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """Coefficients of the joint by name."""
+        """Coefficients by name, without those of coupling terms."""
         return {
             name: value
             for name, value in zip(self.names, self.values.tolist(), strict=True)
@@ -169,11 +177,16 @@ class _OwnTerms:
 
     @property
     def needs_bristles(self) -> bool:
-        """Whether breakaway friction or a memory of the direction was identified, in both directions alike."""
+        """Whether LuGre friction is of use: with Coulomb friction, and Stribeck friction or a sliding length."""
         return bool("coulomb" in self.names and (self.coefficients.get("stribeck") or self.friction.sliding_length))
 
     def bristle(self, coulomb: float, inertia: float) -> NDArray:
-        """Return the LuGre friction (5,) of the joint (Canudas de Wit and others 1995), for its Coulomb friction."""
+        """Return the LuGre friction (5,) of the joint (Canudas de Wit and others 1995), see `HeldFriction.bristle`.
+
+        Args:
+            coulomb: Coulomb friction, N m.
+            inertia: inertia that the bristles damp, kg m².
+        """
         static = coulomb + max(self.coefficients.get("stribeck", 0.0), 0.0)
         stiffness = static / (self.friction.sliding_length or BRISTLE_LENGTH)
         velocity = self.friction.stribeck_velocity or 1.0
@@ -182,28 +195,33 @@ class _OwnTerms:
     def fit(
         self, columns: NDArray, velocity: NDArray, direction: NDArray, has_powers: bool, has_bristles: bool
     ) -> NDArray:
-        """Return Coulomb friction and the coefficients (3,) of damping, of columns (N, k) of all terms.
+        """Return (4,) Coulomb friction and the coefficients of v, v |v| and v³ that approximate the similar terms.
 
         Args:
-            columns: of all terms.
-            velocity: (N,) of the motion.
-            direction: (N,) of dry friction.
-            has_powers: whether damping may have powers of the speed; otherwise the last two are zero.
-            has_bristles: whether the Stribeck term is kept besides.
+            columns: (N, f) regressor columns of all terms of all joints.
+            velocity: (N,) velocity v of the joint.
+            direction: (N,) direction-dependent factor of dry friction, -1 to 1.
+            has_powers: whether damping may have powers of the speed; otherwise the last two coefficients are zero.
+            has_bristles: whether LuGre friction represents the Stribeck term.
         """
-        alike = [i for i, name in enumerate(self.names) if name.startswith(_ALIKE)]
-        alike = [i for i in alike if not (has_bristles and self.names[i] == "stribeck")]
-        plain = {self.names[i] for i in alike} <= {"coulomb", "viscous"}
-        if plain and self.friction.saturation_velocity is None:
+        similar = [i for i, name in enumerate(self.names) if name.startswith(_APPROXIMATED)]
+        similar = [i for i in similar if not (has_bristles and self.names[i] == "stribeck")]
+        is_exact = {self.names[i] for i in similar} <= {"coulomb", "viscous"}
+        if is_exact and self.friction.saturation_velocity is None:
             own = self.coefficients
             return np.array([max(own.get("coulomb", 0.0), 0.0), max(own.get("viscous", 0.0), 0.0), 0.0, 0.0])
-        target = columns[:, self.places[alike]] @ self.values[alike]
+        target = columns[:, self.places[similar]] @ self.values[similar]
         powers = (velocity * np.abs(velocity), velocity**3) if has_powers else ()
-        found = _dissipative(np.stack([direction, velocity, *powers], axis=1), target)
-        return np.pad(found, (0, 4 - len(found)))
+        fitted = _dissipative(np.stack([direction, velocity, *powers], axis=1), target)
+        return np.pad(fitted, (0, 4 - len(fitted)))
 
     def lost(self, kept: Mapping[str, float], has_bristles: bool) -> tuple[str, ...]:
-        """Return the terms other than Coulomb friction, viscous friction, those in `kept` and those of bristles."""
+        """Return the names of the terms that the format does not represent.
+
+        Args:
+            kept: coefficients of "rotor_inertia" and "spring" that the format represents.
+            has_bristles: whether LuGre friction represents Stribeck friction and sliding length.
+        """
         held = {"coulomb", "viscous", *(name for name, value in kept.items() if value)}
         held |= {"offset"} if "spring" in held else set()
         held |= {"stribeck", "sliding_length"} if has_bristles else set()
@@ -213,14 +231,14 @@ class _OwnTerms:
 
 
 def _dissipative(matrix: NDArray, target: NDArray) -> NDArray:
-    """Return least squares whose coefficients (2,) or (4,) make a friction that opposes motion at every speed.
+    """Return least-squares coefficients (2,) or (4,) of a friction that opposes the motion at every speed.
 
-    Damping a v + b v |v| + c v³ does so for negative b, too, if b² is at most 4 a c.
+    The damping a v + b v |v| + c v³ opposes the motion also for negative b, if b² is at most 4 a c.
     """
-    found = np.linalg.lstsq(matrix, target, rcond=None)[0]
-    signs = np.delete(found, 2) if len(found) > 2 else found
-    if (signs >= 0.0).all() and (len(found) == 2 or found[2] >= -2.0 * np.sqrt(found[1] * found[3])):
-        return found
+    solution = np.linalg.lstsq(matrix, target, rcond=None)[0]
+    signs = np.delete(solution, 2) if len(solution) > 2 else solution
+    if (signs >= 0.0).all() and (len(solution) == 2 or solution[2] >= -2.0 * np.sqrt(solution[1] * solution[3])):
+        return solution
     return nnls(matrix, target)[0]
 
 

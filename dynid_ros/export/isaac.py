@@ -1,4 +1,4 @@
-"""Joints for Isaac Lab: a module of Python with keyword arguments of `ActuatorBaseCfg` and its children."""
+"""Export of the joints for Isaac Lab: a Python module with keyword arguments of `ActuatorBaseCfg` and subclasses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MODULE = '''"""Actuators of {name} for Isaac Lab, identified: {source}. Written
 
     actuators = {{"arm": ImplicitActuatorCfg(stiffness=..., damping=..., **ACTUATOR)}}
 
-Names of fields are those of Isaac Lab 2.3, which 3.0 still takes (there joint_effort_limit and joint_velocity_limit are
-the new names of the limits). Friction is a torque (Isaac Sim 5.0 and later): `friction` is what breaks away from
-standstill, `dynamic_friction` what acts in motion. Units: N m, N m s/rad, kg m^2, rad/s; N, N s/m, kg, m/s of joints
-that slide.
+Names of fields are those of Isaac Lab 2.3; 3.0 still accepts them (its new names of the limits are joint_effort_limit
+and joint_velocity_limit). Friction is a torque (Isaac Sim 5.0 and later): `friction` is the breakaway torque at
+standstill, `dynamic_friction` the torque in motion. Units: N m, N m s/rad, kg m^2, rad/s; for prismatic joints N,
+N s/m, kg, m/s.
 """
 
 ACTUATOR = {{

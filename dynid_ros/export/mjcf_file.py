@@ -1,4 +1,4 @@
-"""The arm in MJCF, for MuJoCo."""
+"""Export of the arm to MJCF, the format of MuJoCo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMAT_NAME = "MJCF"
 
 
 def held_friction(arm: ExportedArm, motion: Motion) -> HeldFriction:
-    """Return the friction that the installed MuJoCo holds."""
+    """Return the friction in the terms that the installed version of MuJoCo supports."""
     installed = installed_version()
     held = ["rotor_inertia", "spring"]
     held += [POLYNOMIAL] if installed >= POLYNOMIAL_VERSION else []
@@ -41,7 +41,7 @@ def arm_text(arm: ExportedArm, urdf: str, friction: HeldFriction) -> str:
     """
     has_bristles = friction.bristle.any(axis=1)
     names = arm.robot.joint_names
-    # MuJoCo takes damping at the end of a step, where it acts as half a step of it in additional inertia.
+    # MuJoCo evaluates damping at the end of a step, which acts like an additional inertia of half a step times damping.
     driven = np.array(
         [friction.viscous[j] + arm.servos[name].damping if name in arm.servos else 0.0 for j, name in enumerate(names)]
     )
@@ -61,11 +61,11 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     Raises:
         ModelError: MuJoCo refuses the arm.
     """
-    robot, mended = with_possible_hand(arm.robot)
+    robot, corrections = with_possible_hand(arm.robot)
     arm = replace(arm, robot=robot)
     friction = held_friction(arm, motion)
     urdf, remarks = exported_urdf(arm, friction)
-    remarks += [f"{sentence} (MuJoCo takes no other)" for sentence in mended]
+    remarks += [f"{correction} (MuJoCo refuses it otherwise)" for correction in corrections]
     files = {"mjcf": write_atomically(output, arm_text(arm, urdf, friction))}
     remarks += friction.remarks(FORMAT_NAME, arm.robot.joint_names) + arm.beside(FORMAT_NAME, motion)
     remarks += _version_remarks(arm, friction)
@@ -78,7 +78,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
 
 
 def _version_remarks(arm: ExportedArm, friction: HeldFriction) -> list[str]:
-    """Say which version of MuJoCo the file needs, and what the installed one cannot hold."""
+    """Describe which version of MuJoCo the file needs, and which content the installed version does not support."""
     longest = max((servo.delay for servo in arm.servos.values()), default=0.0)
     delay = f"delays of commands of up to {1e3 * longest:.3g} ms"
     used = [(POLYNOMIAL_VERSION, "polynomial damping")] if friction.drag.any() else []

@@ -1,4 +1,4 @@
-"""The arm in SDFormat: links with inertials, joints with limits, damping, friction and springs; no shapes."""
+"""Export to SDFormat: links with inertials, joints with limits, damping, friction and springs; no shapes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dynid_ros.model.urdf import Joint, Link, pose, roll_pitch_yaw
 FORMAT_NAME = "SDF"
 SDF_VERSION = "1.9"
 JOINT_TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
-"""Joint types of SDF by those of URDF. Gazebo's physics fixes a `continuous` joint; a revolute joint without limits
-turns.
+"""Joint type in SDF for each in URDF. Gazebo treats `continuous` joints as fixed, so they become revolute joints
+without limits.
 """
 WORLD = "world"
 FRAME_MASS_KG = 1e-6
 EMPTY_INERTIA = [1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12]
-"""kg and kg m^2 of a base, or a link on a joint, without mass, which SDF does not know."""
+"""Mass, and inertia (kg m^2), that replace zero for the base and for moving links, because SDF does not allow zero."""
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
@@ -45,7 +45,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
 
 
 def sdf_text(arm: ExportedArm, urdf: str, friction: HeldFriction) -> tuple[str, list[str]]:
-    """Text of the model, and links that are not in it."""
+    """Return the text of the model, and the names of links that are not in it."""
     tree = LinkTree(urdf, "URDF")
     places = {joint: i for i, joint in enumerate(arm.robot.joint_names)}
     model = ET.Element("model", name=tree.name)
@@ -137,7 +137,7 @@ def _placement(joint: Joint) -> str:
 
 
 def _pose(transform: NDArray) -> str:
-    """Shift and roll, pitch, yaw about fixed axes."""
+    """Format a pose as position, m, and roll, pitch, yaw about fixed axes, rad."""
     return _numbers([*transform[:3, 3], *roll_pitch_yaw(transform[:3, :3])])
 
 

@@ -1,4 +1,4 @@
-"""Distance of a simulation from a recording, for the URDF's model and the identified model."""
+"""Comparison of a recording with its simulation in MuJoCo, for the URDF and for the identified model."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ from dynid_ros.simulation.mjcf import mjcf_text
 from dynid_ros.simulation.replay import Replay, hold_others
 
 HORIZON = 0.2
-"""s of recorded torque, after which the simulated arm is compared with the recorded one."""
+"""Duration of recorded torque, s, after which the simulated position is compared with the recorded one."""
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationDistance:
-    """RMS errors (n,) of two simulations: "URDF", the unchanged model, and "exported".
+    """RMS errors (n,) of two simulations: "URDF", the unchanged model, and "exported", the exported MJCF.
 
     Attributes:
-        recording: name.
-        joint_names: n.
-        torque: N m; also of "identified", the full model without the limits of MJCF. Empty without links or torque.
-        position: rad or m, after `HORIZON`, or of the whole motion in closed loop.
-        moved: RMS displacement of the joints in a window, or about their mean.
+        recording: name of the recording.
+        torque: RMS error (n,) of torque by simulation, N m; also of "identified", the full model, which MJCF may only
+            approximate. Empty if the file has no links or the recording no torque.
+        position: RMS error (n,) of position by simulation, rad or m: after `HORIZON`, or over the motion in closed
+            loop.
+        moved: (n,) RMS displacement in a window, or standard deviation of the positions in closed loop, rad or m.
         windows: number of time windows, or of stretches in closed loop.
         duration: duration of all windows together, s.
         in_closed_loop: whether servos followed the recorded commands; otherwise the recorded torque drove the arm.
-        remarks: limits of the comparison.
-        simulated: positions (N, n) of the exported model at the samples, NaN where there are none; None: not in closed
-            loop.
+        remarks: limitations of the comparison.
+        simulated: (N, n) positions of the exported model at the samples of the recording, NaN at samples that were not
+            simulated; None: not in closed loop.
     """
 
     recording: str
@@ -99,15 +100,15 @@ def simulate_recording(
 ) -> SimulationDistance:
     """Replay a recording in MuJoCo with the URDF and with the output of `dynid export --to mjcf`.
 
-    Recorded torque is compared with MuJoCo's inverse dynamics, both through the low-pass of the identification. If the
-    recording has commands, and the gains of all servos are known, the servos follow the commands through each stretch
-    without a gap, from its first state on; those of the URDF have the same gains and delays. Otherwise position is
-    compared after short times in which the recorded torque drives the simulated arm from recorded states, because any
-    arm without a controller soon leaves its path.
+    Recorded torque is compared with MuJoCo's inverse dynamics after the low-pass of the identification. If the
+    recording has commands and the gains of all servos are known, simulated servos follow the commands in each stretch
+    without a gap, from its first state; the servos of the URDF have the same gains and delays. Otherwise recorded
+    torque drives the simulated arm from recorded states for a short time, and the final positions are compared. Longer
+    times would be useless, because an arm without a controller soon leaves its path.
 
     Raises:
-        IdentifiedFileError: a file holds no links and no known servos.
-        IdentificationError: the recording holds no motion, torque or commands.
+        IdentifiedFileError: a file has neither links nor known servos.
+        IdentificationError: the recording has no motion, or neither torque nor commands.
         ModelError: MuJoCo refuses the arm, or it has mimic joints or held joints.
     """
     if robot.chain.has_mimics or robot.chain.held:
@@ -182,12 +183,12 @@ def command_runs(
 
     Args:
         robot: the arm.
-        servos: of its joints.
+        servos: servos of its joints.
         recording: positions and commands.
-        linear: whether set-points go straight from one command to the next.
+        linear: whether set-points change linearly from one command to the next; otherwise they are steps.
 
     Raises:
-        IdentificationError: no commands, or too short a recording.
+        IdentificationError: the recording has no commands, or is too short.
     """
     recording = with_known_gains(recording, {name: (servo.stiffness, servo.damping) for name, servo in servos.items()})
     check_told(recording)
@@ -208,20 +209,20 @@ def _torque_error(predict: Callable[..., NDArray], segments: Sequence[LinkSegmen
     errors = []
     for segment in segments:
         low_pass = LowPass(cutoff, segment.rate)
-        off = low_pass.filter(segment.torque - predict(*segment.motion))
-        errors.append(off[low_pass.edge : len(off) - low_pass.edge])
+        error = low_pass.filter(segment.torque - predict(*segment.motion))
+        errors.append(error[low_pass.edge : len(error) - low_pass.edge])
     return _rms(np.concatenate(errors))
 
 
 def _windows(segment: LinkSegment) -> Iterator[tuple[LinkSegment, slice]]:
-    """Return consecutive windows of equal duration."""
+    """Yield consecutive windows of duration `HORIZON` as slices of the segment's samples."""
     size = round(HORIZON * segment.rate)
     for start in range(0, len(segment.time) - size, size):
         yield segment, slice(start, start + size + 1)
 
 
 def _ends(arm: Replay, windows: Sequence[tuple[LinkSegment, slice]]) -> NDArray:
-    """Return the positions (W, n) at the ends of the windows."""
+    """Return the simulated positions (W, n) at the ends of W windows."""
     return np.array(
         [
             arm.position(
