@@ -20,7 +20,7 @@ from dynid_ros.estimation.least_squares import minimize, search
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import LINK_TERMS, Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
-from dynid_ros.identification.flexible.runs import Run
+from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.identification.flexible.spring_fit import white_noise
 from dynid_ros.progress import each
 
@@ -107,7 +107,8 @@ APPROACH_TOLERANCE = 1.0
 ROUGH_TOLERANCE = 0.1
 FINAL_TOLERANCE = 0.005
 """Predicted gains of log-likelihood that end the searches in a part of the runs, of the first weightings in all runs,
-and of all other weightings: 1.4, 0.4 and 0.1 standard errors."""
+and of all other weightings: 1.4, 0.4 and 0.1 standard errors. Long steps of several joints make the likelihood uneven
+by more than the last one, so their searches end with the second one."""
 SENSOR_TOLERANCE = 0.005
 """Predicted gain, in parts of the cost, that ends a search with the noise of the sensors. Errors of the model exceed
 that noise, and where links stick they make this cost uneven by up to a percent."""
@@ -156,6 +157,7 @@ class OutputError:
     def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
         self.layout = layout
         self.residuals = [RunResiduals(layout, run, own) for run, own in zip(runs, terms, strict=True)]
+        self._final_tolerance = FINAL_TOLERANCE if layout.robot.n_joints <= FEW_JOINTS else ROUGH_TOLERANCE
 
     def left(self, values: NDArray) -> float:
         """Return the sum of the logarithms of all channels' RMS residuals at parameters (p,) and the runs' starts.
@@ -265,11 +267,11 @@ class OutputError:
             if weighting == FIRST_WEIGHTINGS:
                 channels = self._refined(values, own)
             weights = self._weights(channels, first=weighting == 0)
-            tolerance = FINAL_TOLERANCE if final else ROUGH_TOLERANCE
+            tolerance = self._final_tolerance if final else ROUGH_TOLERANCE
             relative = SENSOR_TOLERANCE if weighting == 0 else 0.0
             values, own, channels, used, gain = self._search(values, own, channels, weights, tolerance, relative)
             iterations += used
-            if final and gain < MAX_SETTLED_GAIN:
+            if final and gain < max(MAX_SETTLED_GAIN, tolerance):
                 break
         weights = self._weights(channels, first=False)
         return self._solution(values, own, channels, weights, iterations)
@@ -283,7 +285,7 @@ class OutputError:
         own = [run.start() for run in self.residuals]
         channels = self._refined(start, own)
         weights = self._weights(best, first=False)
-        values, own, channels, iterations, _ = self._search(start, own, channels, weights, FINAL_TOLERANCE)
+        values, own, channels, iterations, _ = self._search(start, own, channels, weights, self._final_tolerance)
         return self._solution(values, own, channels, self._weights(channels, first=False), iterations)
 
     def _weights(self, channels: list[list[Channel]], *, first: bool) -> list[dict[int, NDArray]]:

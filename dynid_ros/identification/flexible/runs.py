@@ -283,6 +283,7 @@ def runs(
     stride = max(1, int(series.rate / SUFFICIENT_RATE_HZ + COUNT_TOLERANCE))
     step = stride * series.step
     highest = MAX_CUTOFF_OF_NYQUIST / step / 2
+    is_chosen = band is None
     if band is None:
         longest = max((segment.values[:, :n] for segment in series.segments), key=len)
         motion_end = choose_cutoff(longest, series.rate).low_pass.cutoff
@@ -340,6 +341,14 @@ def runs(
         raise IdentificationError(
             f"{recording.source}: no stretch of motion without a gap is longer than {MIN_STRETCH_S:g} s; record longer"
         )
+    if is_chosen and not any(len(run.compared.lines) for run in found):
+        # Beyond the highest compared frequency accelerations are noise, which a lower cutoff frequency takes out. Short
+        # stretches keep the higher one, because its ends are shorter.
+        ends = [run.compared.bins[-1] / (run.compared.window.stop - run.compared.window.start) for run in found]
+        band = max(max(ends) / step, MIN_BAND_HZ)
+        shortest = MIN_STRETCH_S + 2 * LowPass(MOTION_OVER_BAND * band, series.rate).edge * series.step
+        if min(np.ptp(run.time) for run in found) > shortest:
+            return runs(recording, link_time, link, same_clock=same_clock, offset=offset, band=band, most=most)
     return found
 
 

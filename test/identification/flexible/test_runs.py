@@ -160,3 +160,5 @@ def test_frequencies_where_noise_exceeds_the_acceleration_are_not_compared():
     for k in range(1, 9):
         assert np.abs(compared - 0.93 * k).min() < 0.1
     assert np.mean(compared > 15.0) < 0.1
+    (chosen,) = runs(recording, time, motor, same_clock=True)
+    assert 0.93 * 8 - 0.1 < chosen.band < 15.0  # the low-pass of the motors ends where their noise begins
