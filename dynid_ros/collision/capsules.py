@@ -1,7 +1,7 @@
-"""Few capsules that cover the links of an arm, and where these are while it moves.
+"""Cover of the links of an arm by few capsules, and the positions of the capsules in a pose of the arm.
 
-A capsule is convex, so that it covers a face if it covers the corners of the face. Faces are clustered, and each
-cluster gets the smallest capsule that holds its points.
+A capsule consists of all points within its radius of a segment. It is convex, so it contains a face if it contains the
+corners of the face. Faces of a link are clustered, and each cluster gets the smallest capsule that contains its points.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.chain import Chain, joint_frames
 
 MAX_CAPSULES = 4
+"""Largest number of capsules of a link, if not said otherwise."""
 MAX_VOLUME_FRACTION = 0.85
-"""Fraction of the volume that a further capsule must reach to be used."""
+"""Largest ratio of the volumes with and without one more capsule; otherwise the capsule is not used."""
 CUT_QUANTILES = (0.15, 0.3, 0.5, 0.7, 0.85)
 """Quantiles of the faces along an axis at which a cluster may be cut in two."""
 MAX_ITERATIONS = 4
+"""Largest number of times that faces move to other clusters."""
 MAX_SEARCHED_FACES = 1500
-"""Number of faces in the search for clusters; the capsules cover all faces."""
+"""Largest number of faces in the search for clusters; the final capsules cover all faces."""
 MIN_CUT_FACES = 4
-"""Number of faces from which on a cluster may be cut."""
-
+"""Smallest number of faces of a cluster that is cut."""
 MAX_CACHED = 256
 """Number of cached sets of capsules, enough for the links of a few robots."""
 _cache: OrderedDict[tuple[str, int], Capsules] = OrderedDict()
@@ -44,9 +45,12 @@ _cache: OrderedDict[tuple[str, int], Capsules] = OrderedDict()
 
 @dataclass(frozen=True, eq=False)
 class Capsules:
-    """Points within `radius` (C,) of the segments `start` to `end` (C, 3).
+    """C capsules of one link.
 
-    `hulls` are the points (V, 4) whose hull each covers: x, y, z, and how thick the surface is there.
+    Attributes:
+        start, end: (C, 3) ends of the segments, m.
+        radius: (C,) radii, m.
+        hulls: (C,) points (V, 4) whose convex hull each capsule covers: x, y, z, and a thickness around them, m.
     """
 
     start: np.ndarray
@@ -56,13 +60,19 @@ class Capsules:
 
     @property
     def volume(self) -> np.ndarray:
-        """(C,) m^3."""
+        """(C,) volume of each capsule, m^3."""
         length = np.linalg.norm(self.end - self.start, axis=1)
         return np.pi * self.radius**2 * (length + 4.0 / 3.0 * self.radius)
 
 
 def cover(faces: np.ndarray, margins: np.ndarray, most: int = MAX_CAPSULES) -> Capsules:
-    """Return at most `most` capsules around faces (F, P, 3), each the hull of P points, and their `margins` (F,)."""
+    """Return at most `most` capsules that cover all faces; results are cached.
+
+    Args:
+        faces: (F, P, 3) corners of F faces, each the convex hull of P points, m.
+        margins: (F,) thickness around each face, m.
+        most: largest number of capsules.
+    """
     digest = hashlib.sha256(np.ascontiguousarray(faces).tobytes())
     digest.update(np.ascontiguousarray(margins).tobytes())
     key = (digest.hexdigest(), most)
@@ -75,8 +85,8 @@ def cover(faces: np.ndarray, margins: np.ndarray, most: int = MAX_CAPSULES) -> C
 
 
 def _cover(faces: np.ndarray, margins: np.ndarray, most: int) -> Capsules:
-    some = np.linspace(0, len(faces) - 1, min(len(faces), MAX_SEARCHED_FACES)).astype(int)
-    best = _search_clusters(faces[some], margins[some], most)
+    selected = np.linspace(0, len(faces) - 1, min(len(faces), MAX_SEARCHED_FACES)).astype(int)
+    best = _search_clusters(faces[selected], margins[selected], most)
     labels = _nearest(faces, margins, best)
     clusters = [(faces[labels == k], margins[labels == k]) for k in np.unique(labels)]
     start, end, radius = (np.array(values) for values in zip(*(_smallest(*part) for part in clusters), strict=True))
@@ -84,10 +94,11 @@ def _cover(faces: np.ndarray, margins: np.ndarray, most: int) -> Capsules:
 
 
 Fit = tuple[np.ndarray, np.ndarray, float]
+"""Start, end and radius of one capsule."""
 
 
 def _search_clusters(faces: np.ndarray, margins: np.ndarray, most: int) -> list[Fit]:
-    """Return capsules of clusters, found by repeated best cuts; in between, faces move to the nearest capsule."""
+    """Return capsules of clusters, by repeatedly cutting the cluster that saves most volume and reassigning faces."""
     labels = np.zeros(len(faces), dtype=int)
     best = [_smallest(faces, margins)]
     fits = best
@@ -102,6 +113,7 @@ def _search_clusters(faces: np.ndarray, margins: np.ndarray, most: int) -> list[
 
 
 def _best_cut(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray, fits: list[Fit]) -> np.ndarray | None:
+    """Return the labels (F,) of clusters after the cut that saves most volume; None if no cut saves volume."""
     centres = faces.mean(axis=1)
     saving = 0.0
     best = None
@@ -131,19 +143,19 @@ def _reassign_faces(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray) 
     """Move faces to the capsule with the least excess until the volume no longer falls; return labels and capsules."""
     fits = [_smallest(faces[labels == k], margins[labels == k]) for k in range(labels.max() + 1)]
     for _ in range(MAX_ITERATIONS):
-        moved = _nearest(faces, margins, fits)
-        if len(np.unique(moved)) < len(fits):
+        new_labels = _nearest(faces, margins, fits)
+        if len(np.unique(new_labels)) < len(fits):
             break
-        found = [_smallest(faces[moved == k], margins[moved == k]) for k in range(len(fits))]
-        if _volume(found) >= _volume(fits):
+        new_fits = [_smallest(faces[new_labels == k], margins[new_labels == k]) for k in range(len(fits))]
+        if _volume(new_fits) >= _volume(fits):
             break
-        labels = moved
-        fits = found
+        labels = new_labels
+        fits = new_fits
     return labels, fits
 
 
 def _nearest(faces: np.ndarray, margins: np.ndarray, fits: list[Fit]) -> np.ndarray:
-    """Return the capsule (F,) with the least excess of each face, relative to its radius."""
+    """Return for each face the index (F,) of the capsule with the smallest distance from its axis over its radius."""
     excess = [(_distance(faces, start, end) + margins[:, None]).max(axis=1) / radius for start, end, radius in fits]
     return np.argmin(excess, axis=0)
 
@@ -169,10 +181,10 @@ def _axes(points: np.ndarray) -> np.ndarray:
 
 
 def _axis_capsule(faces: np.ndarray, margins: np.ndarray) -> Fit:
-    """Return a capsule along a principal axis, which is fast to find but not the smallest."""
+    """Return a capsule along a principal axis of the points, which is fast to compute but not the smallest."""
     points = faces.reshape(-1, 3)
     margin = float(margins.max())
-    columns = np.ascontiguousarray(points.T)  # reductions over samples next to each other are several times as fast
+    columns = np.ascontiguousarray(points.T)  # reductions over contiguous samples are several times faster
     fits = []
     for axis in _axes(points):
         along = axis @ columns
@@ -181,6 +193,7 @@ def _axis_capsule(faces: np.ndarray, margins: np.ndarray) -> Fit:
         centre -= (centre @ axis) * axis
         across -= centre[:, None]
         squared = np.sum(across**2, axis=0)
+        # The end caps must contain all points: each point limits how far inwards the end of the segment may be.
         inside = np.sqrt(np.maximum(squared.max() - squared, 0.0))
         low = (along + inside).min()
         high = (along - inside).max()
@@ -193,7 +206,10 @@ def _axis_capsule(faces: np.ndarray, margins: np.ndarray) -> Fit:
 
 
 def _smallest(faces: np.ndarray, margins: np.ndarray) -> Fit:
-    """Return the smallest capsule around the faces, by a local search from a capsule along a principal axis."""
+    """Return a small capsule around the faces, by a local minimization of its volume from `_axis_capsule`.
+
+    The variables x are the ends of the segment and the radius, in units of the initial radius.
+    """
     points = faces.reshape(-1, 3)
     margin = np.repeat(margins, faces.shape[1])
     start, end, radius = _axis_capsule(faces, margins)
@@ -211,38 +227,39 @@ def _smallest(faces: np.ndarray, margins: np.ndarray) -> Fit:
         gradient = np.concatenate([-along * r**2 / length, along * r**2 / length, [2 * r * length + 4 * r**2]])
         return r**2 * (length + 4.0 / 3.0 * r), gradient
 
-    def away(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def offsets(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         along = x[3:6] - x[:3]
         t = np.clip((p - x[:3]) @ along / max(along @ along, 1e-12), 0.0, 1.0)
         return p - x[:3] - t[:, None] * along, t
 
     def room(x: np.ndarray) -> np.ndarray:
-        return x[6] - m - np.linalg.norm(away(x)[0], axis=1)
+        return x[6] - m - np.linalg.norm(offsets(x)[0], axis=1)
 
-    def slope(x: np.ndarray) -> np.ndarray:
-        offset, t = away(x)
+    def room_gradient(x: np.ndarray) -> np.ndarray:
+        offset, t = offsets(x)
         normal = offset / np.maximum(np.linalg.norm(offset, axis=1, keepdims=True), 1e-12)
         return np.column_stack([normal * (1 - t[:, None]), normal * t[:, None], np.ones(len(p))])
 
-    found = minimize(
+    optimum = minimize(
         volume,
         x0,
         jac=True,
         method="SLSQP",
-        constraints={"type": "ineq", "fun": room, "jac": slope},
+        constraints={"type": "ineq", "fun": room, "jac": room_gradient},
         options={"maxiter": 30, "ftol": 1e-4},
     ).x
-    tight = [(start, end), (origin + scale * found[:3], origin + scale * found[3:6])]
+    segments = [(start, end), (origin + scale * optimum[:3], origin + scale * optimum[3:6])]
+    # The radius is computed again, because the optimizer may violate constraints slightly.
     fits = [
         (a, b, float((_distance(points, a, b) + margin).max()) * (1.0 + 1e-9) + 1e-9)
-        for a, b in tight
+        for a, b in segments
         if np.isfinite([a, b]).all()
     ]
     return min(fits, key=lambda fit: _volume([fit]))
 
 
 def _corners(faces: np.ndarray, margins: np.ndarray) -> np.ndarray:
-    """Return points whose hull holds the faces, and their margins: (V, 4)."""
+    """Return points (V, 4) whose hull contains the faces: x, y, z and margin."""
     points = faces.reshape(-1, 3)
     margin = np.repeat(margins, faces.shape[1])
     kept = _hull(points, margin)
@@ -250,7 +267,7 @@ def _corners(faces: np.ndarray, margins: np.ndarray) -> np.ndarray:
 
 
 def _hull(points: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """Return the indices of the points that bound a capsule: those of the convex hull if all margins are equal."""
+    """Return indices of points that suffice to determine a capsule: the convex hull's if all margins are equal."""
     if len(points) < 20 or np.ptp(margin) > 0.0:
         return np.arange(len(points))
     try:
@@ -271,7 +288,7 @@ class Bodies:
         hulls: (C,) points (V, 4) in the same frame whose hull the capsule covers: x, y, z, and a thickness around it.
         names: (C,) name of the link of the URDF that each capsule covers, or that a line starts from.
         without_shape: links of the chain without a known shape; they are lines without thickness.
-        left_out: links of the URDF on the arm or its base that are not covered, because their place is undetermined.
+        left_out: links of the URDF on the arm or its base that are not covered, because their pose is undetermined.
         allowed: pairs of links of the URDF that may touch.
     """
 
@@ -296,7 +313,7 @@ class Bodies:
         *,
         allowed: Sequence[str] = (),
     ) -> Bodies:
-        """Return capsules that cover the collision elements, else the visual ones, of all links of the chain and base.
+        """Return capsules that cover the links of the chain and the base: collision elements, or else visual elements.
 
         Links on joints outside the chain, such as fingers, are covered at all positions between their limits. A link
         without shape is a line from its origin to that of the next link; so are all links of a DH table.
@@ -304,7 +321,7 @@ class Bodies:
         Args:
             robot: the arm.
             mesh_directories: folders of meshes: the folder of the URDF for relative paths; for `package://p/` a folder
-                that holds p, or one in p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched, too.
+                that contains p, or a folder inside p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched, too.
             skip_unreadable: whether a link with an unreadable shape counts as a link without shape.
             most: largest number of capsules per link of the URDF; fewer are used if more would not be much tighter.
             srdf: file with pairs of links that may touch, see `allowed_pairs`; None: no file.
@@ -362,7 +379,7 @@ class Bodies:
     def lines(cls, robot: RobotModel) -> Bodies:
         """Return lines from link origin to link origin, from the base to the tip: links without thickness.
 
-        Each line is part of one link; the displacement of a sliding joint belongs to none.
+        Each line is part of one link. The displacement of a prismatic joint is not part of a line.
         """
         chain = robot.chain
         m = chain.n_links
@@ -370,7 +387,7 @@ class Bodies:
         joints = np.zeros((m + 1, 3))
         # Lines end at the origins of the links and at the tips.
         beyond = np.concatenate([chain.placements[:, :3, 3], tips])
-        if robot.urdf is None:  # a DH frame is at the far end of its link, the shift along its joint is part of it
+        if robot.urdf is None:  # a DH frame is at the far end of its link, and includes the shift along the joint
             for i, (before, after) in enumerate(zip(chain.placements, chain.link_offsets, strict=True)):
                 joints[i] = -after[:3, :3].T @ (after[:3, 3] + before[:3, :3].T @ before[:3, 3])
             beyond = np.zeros_like(beyond)
@@ -385,7 +402,10 @@ class Bodies:
 
 
 def line_ends(chain: Chain) -> list[tuple[int, int]]:
-    """Return pairs of a link (from the base on) and the end of a line from it: a child link, or a tip (from m on)."""
+    """Return pairs of a link, base first, and the end of a line that starts from it.
+
+    The end is the index of a child link, or m plus the index of a tip, with the number m of links.
+    """
     beyond = [*chain.parents.tolist(), *chain.tip_links]
     return [(link, end) for link in range(FIXED_LINK, chain.n_links) for end, at in enumerate(beyond) if at == link]
 
@@ -413,7 +433,12 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Capsules of one arm, and their places in poses."""
+    """Forward kinematics of the capsules of an arm.
+
+    Args:
+        robot: the arm.
+        bodies: capsules on its links.
+    """
 
     def __init__(self, robot: RobotModel, bodies: Bodies) -> None:
         self.robot = robot
@@ -424,16 +449,16 @@ class Placing:
         self._points = np.array([self.in_joint_frame(link, p) for link, p in zip(self._link, points, strict=True)])
 
     def in_joint_frame(self, link: int, points: np.ndarray) -> np.ndarray:
-        """Return points (..., 3) in the frame of a link's joint, given in the link's frame."""
+        """Convert points (..., 3) from the frame of a link to the frame of its joint."""
         return points @ self._offsets[link, :3, :3].T + self._offsets[link, :3, 3]
 
     def at(self, position: ArrayLike) -> Placed:
-        """Return the arm at positions (N, n)."""
+        """Return the capsules and frames of the arm at joint positions (N, n)."""
         (q,) = joint_samples(self.robot.joint_names, position=position)
-        moved, shifted = joint_frames(self.robot.chain, q)
+        link_rotations, link_origins = joint_frames(self.robot.chain, q)
         base = np.repeat(np.eye(3)[:, :, np.newaxis], len(q), axis=2)
-        rotations = np.concatenate([moved, base[np.newaxis]])
-        origins = np.concatenate([shifted, np.zeros((1, 3, len(q)))])
+        rotations = np.concatenate([link_rotations, base[np.newaxis]])
+        origins = np.concatenate([link_origins, np.zeros((1, 3, len(q)))])
         points = np.empty((*self._points.shape, len(q)))
         for link in range(FIXED_LINK, self.robot.chain.n_links):
             on_link = self._link == link

@@ -1,4 +1,4 @@
-"""Checks of clearance between links, to obstacles and to planes, and their distances along a motion."""
+"""Distances between links, to obstacles and to planes, with their required clearance and their gradient."""
 
 from __future__ import annotations
 
@@ -20,6 +20,27 @@ from dynid_ros.model.arrays import cross, dot
 from dynid_ros.model.chain import Chain
 
 AnyChecks = TypeVar("AnyChecks", bound="Checks")
+MIN_SHARE_OF_POSES = 0.9
+"""Fraction of the poses in which links two joints apart must keep their clearance, or else it is lowered."""
+DISTANCE_TOLERANCE_M = 1e-6
+"""Largest change of a distance, m, that rounding causes."""
+LINE_CLEARANCE_FRACTION = 1 / 3
+"""Largest clearance of two lines, as a fraction of the distance between them along the arm."""
+USUAL_DISTANCE_SLACK_M = 0.002
+"""Distance by which a lowered clearance is less than the distance that two links usually keep. Planned motions need it
+for their margin of about 1 mm, because they are not checked at every instant. Links whose distance changes less are not
+checked.
+"""
+MIN_PARALLEL_COSINE = 1 - 1e-6
+"""Smallest cosine of the angle between axes that count as parallel."""
+MAX_AXIS_JOINTS = 3
+"""Largest number of joints between two links for which separating axes are searched."""
+MIN_OVERLAP_FRACTION = 0.02
+"""Fraction of poses in which two capsules must overlap for a search of separating axes."""
+MIN_MOTION_M = 1e-9
+"""Largest displacement of a fixed point over all poses, m."""
+N_PROBE_POSES = 16
+"""Number of poses in which points must coincide to count as one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +48,8 @@ class Checks(ABC):
     """K distances between links, or between links and fixed objects.
 
     Attributes:
-        body: (K,) index of the capsule that is further along the chain.
+        bodies: capsules of the arm.
+        body: (K,) index of the first capsule; in a pair, the one further along the chain.
         clearance: (K,) smallest allowed distance, m.
     """
 
@@ -37,11 +59,11 @@ class Checks(ABC):
 
     @abstractmethod
     def contact(self, placed: Placed) -> Contact:
-        """Return the contacts: distances between surfaces, normals and points."""
+        """Return the contacts in N poses: distances between surfaces (K, N), normals and points (K, 3, N)."""
 
     @abstractmethod
     def other(self, k: int) -> str:
-        """Return the name of the object that check k keeps the link from."""
+        """Return the name of the second object of check k."""
 
     def only(self: AnyChecks, kept: np.ndarray) -> AnyChecks:
         """Return the checks of a mask (K,)."""
@@ -63,21 +85,22 @@ class Checks(ABC):
 
     @property
     def link(self) -> np.ndarray:
-        """Link (K,) of the chain that is pushed."""
+        """Link (K,) of the chain that carries the first object."""
         return self.bodies.link[self.body]
 
     @property
     def other_link(self) -> np.ndarray:
-        """Link (K,) of the chain that is pushed in the opposite direction; FIXED_LINK for a fixed object."""
+        """Link (K,) of the chain that carries the second object; FIXED_LINK for a fixed object."""
         return np.full(len(self.body), FIXED_LINK)
 
     def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return forces and moments about the base's origin (m, 3, N) on each of m links and the links after it.
+        """Return forces and moments about the base's origin (m, 3, N) on each of m links with all links beyond it.
 
         Args:
             contact: distances, normals and nearest points.
-            weights: (K, N) forces along the normals.
-            moved: (m, K) 1 if the first object of a check is on the link or after it, minus 1 if the second one is.
+            weights: (K, N) forces along the normals on the first objects; the second objects get the opposite forces.
+            moved: (m, K) number of objects of a check on the link or beyond it, counted 1 for the first object and −1
+                for the second.
         """
         shape = (len(moved), 3, weights.shape[1])
         push = contact.normal * weights[:, np.newaxis]
@@ -92,7 +115,7 @@ class Checks(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PairChecks(Checks):
-    """Distances of capsules `body` from capsules `second` (K,), or of their hulls where `axes` separate them more."""
+    """Distances between capsules `body` and `second` (K,), or between their hulls if `axes` give a larger distance."""
 
     second: np.ndarray
     axes: tuple[SeparatingAxes, ...] = ()
@@ -135,24 +158,24 @@ class ObstacleChecks(Checks):
         return f"obstacle '{self.obstacle.name}'"
 
     def contact(self, placed: Placed) -> Contact:  # noqa: D102
-        turn = self.obstacle.rotation
+        rotation = self.obstacle.rotation
         centre = self.obstacle.centre[:, np.newaxis]
         n = len(self.bodies.link)
-        p0, p1 = (turn.T @ (placed.points[self.body + end] - centre) for end in (0, n))
+        p0, p1 = (rotation.T @ (placed.points[self.body + end] - centre) for end in (0, n))
         box = segment_box(p0, p1, self.obstacle.half)
         distance = box.distance - self.bodies.radius[self.body][:, np.newaxis]
-        return Contact(distance, turn @ box.normal, turn @ box.point + centre)
+        return Contact(distance, rotation @ box.normal, rotation @ box.point + centre)
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A plane whose one side the arm must not leave.
+    """A plane that bounds the space of the arm.
 
     Attributes:
-        normal: (3,) direction to the allowed side, in the base frame.
+        normal: (3,) unit vector to the allowed side, in the base frame.
         bound: position of the plane along the normal, m.
-        sign: sign of the normal along the axis of the positions in `violation`.
-        violation: sentence about a violation, with {name}, {at} (the position, m) and {time}.
+        sign: 1 if positions in `violation` count along the normal, −1 if against it.
+        violation: sentence about a violation, with the fields {name}, {at} (position, m) and {time}.
     """
 
     normal: np.ndarray
@@ -164,7 +187,7 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class PlaneChecks(Checks):
-    """Distances of ends `end` (K,), 0 or 1, of capsules from a plane; a capsule is on a side if both ends are."""
+    """Distances of the ends `end` (K,), 0 or 1, of capsules from a plane; both ends bound the distance of a capsule."""
 
     end: np.ndarray
     plane: Plane
@@ -174,10 +197,10 @@ class PlaneChecks(Checks):
 
     def contact(self, placed: Placed) -> Contact:  # noqa: D102
         normal = self.plane.normal
-        chosen = placed.points[self.body + self.end * len(self.bodies.link)]
-        distance = normal[0] * chosen[:, 0] + normal[1] * chosen[:, 1] + normal[2] * chosen[:, 2]
+        points = placed.points[self.body + self.end * len(self.bodies.link)]
+        distance = normal[0] * points[:, 0] + normal[1] * points[:, 1] + normal[2] * points[:, 2]
         distance -= (self.bodies.radius[self.body] + self.plane.bound)[:, np.newaxis]
-        return Contact(distance, np.broadcast_to(normal[:, np.newaxis], chosen.shape), chosen)
+        return Contact(distance, np.broadcast_to(normal[:, np.newaxis], points.shape), points)
 
     def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
         normal = self.plane.normal[:, np.newaxis]
@@ -190,38 +213,20 @@ class PlaneChecks(Checks):
         return self.plane.violation.format(name=self.bodies.names[self.body[k]], at=at, time=time)
 
 
-MIN_SHARE_OF_POSES = 0.9
-"""Share of the poses in which links two joints apart must be able to keep their clearance."""
-DISTANCE_TOLERANCE_M = 1e-6
-"""Allowance for rounding of a distance that no joint changes."""
-LINE_CLEARANCE_FRACTION = 1 / 3
-"""Largest clearance of two lines, as a fraction of the distance between them along the arm."""
-USUAL_DISTANCE_SLACK_M = 0.002
-"""Difference between the distance that two links usually keep and a clearance lowered to it: planned motions leave a
-margin of about 1 mm, because they are not checked at every instant. Links whose distance changes less are not checked.
-"""
-MIN_PARALLEL_COSINE = 1 - 1e-6
-"""Smallest cosine of the angle between parallel axes."""
-MAX_AXIS_JOINTS = 3
-"""Number of joints between two links up to which separating axes are searched."""
-MIN_OVERLAP_FRACTION = 0.02
-"""Fraction of overlapping poses from which on separating axes of two capsules are searched."""
-
-
 def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
-    """Return the checks of pairs of capsules on links with two joints or more between them.
+    """Return the checks of pairs of capsules on links with at least two joints between them.
 
-    Pairs of links that may touch (`Bodies.allowed`) are excluded, and so are pairs of capsules that overlap in every
-    pose of `placed`: the parts of two links next to the joint between them, which would allow no pose at all. The other
-    capsules of the same two links are checked. Capsules of links few joints apart that often overlap are compared along
-    separating axes, too.
+    Pairs of links that may touch (`Bodies.allowed`) are excluded. Pairs of capsules that overlap in every pose of
+    `placed` are excluded too, because they would forbid all poses; they cover the parts of two links next to a common
+    joint. Other capsules of the same two links are checked. If capsules of links at most three joints apart often
+    overlap, their hulls are also compared along separating axes.
 
     Capsules of links two joints apart are often closer than the clearance by design. Their clearance is lowered to 2 mm
-    less than the distance that they keep in 90 % of the poses, and to zero if they touch in more than 10 %. So it grows
-    with `clearance` up to a bound of the pair, and a larger `clearance` never allows a pose that a smaller one forbids.
-    Such capsules are not checked if their distance is the same in all poses, up to 2 mm.
+    less than the distance that they keep in 90 % of the poses, or to zero if they touch in more than 10 %. It therefore
+    increases with `clearance` up to a limit of the pair, and a larger `clearance` never allows a pose that a smaller
+    one forbids. Such capsules are not checked if their distance changes by less than 2 mm between all poses.
 
-    Sections of a telescope lie in each other. Their capsules are not checked if they overlap in more than 10 % of the
+    Sections of a telescope overlap by design. Their capsules are not checked if they overlap in more than 10 % of the
     poses: the limits of the joints keep the sections apart.
 
     Args:
@@ -231,8 +236,8 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     """
     bodies = placing.bodies
     between = placing.robot.chain.between
-    every = np.array(list(combinations(range(len(bodies.link)), 2)), dtype=int).reshape(-1, 2)[:, ::-1]
-    pairs = every[between(*bodies.link[every.T]) > 1]
+    all_pairs = np.array(list(combinations(range(len(bodies.link)), 2)), dtype=int).reshape(-1, 2)[:, ::-1]
+    pairs = all_pairs[between(*bodies.link[all_pairs.T]) > 1]
     if bodies.allowed:
         pairs = pairs[[{bodies.names[a], bodies.names[b]} not in bodies.allowed for a, b in pairs.tolist()]]
     checks = PairChecks(bodies, pairs[:, 0], np.zeros(len(pairs)), pairs[:, 1])
@@ -248,12 +253,12 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     is_nested = often_overlap & (joints_apart(placing.robot.chain, placed, *bodies.link[pairs.T]) == 0)
     kept = np.any(distance > 1e-9, axis=1) & ~is_constant & ~is_nested
     bound = _usual_distance(distance[kept], [tuple(names) for names in np.array(bodies.names)[pairs[kept]]])
-    asked = np.where(apart[kept] == 2, np.minimum(clearance, bound), clearance)
-    return replace(checks.only(kept), clearance=asked)
+    clearances = np.where(apart[kept] == 2, np.minimum(clearance, bound), clearance)
+    return replace(checks.only(kept), clearance=clearances)
 
 
 def joints_apart(chain: Chain, placed: Placed, link: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the number (K,) of joints between links and others; parallel slides, as of a telescope, do not count."""
+    """Return the number (K,) of joints between links and others, without parallel prismatic joints of a telescope."""
     joints = chain.joints_between(link, other)
     slides = joints & chain.slides
     axes = placed.rotations[:-1, :, 2, 0]
@@ -265,7 +270,9 @@ def joints_apart(chain: Chain, placed: Placed, link: np.ndarray, other: np.ndarr
 def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> np.ndarray:
     """Return for each pair of capsules (K,) a clearance, at least zero, that its two links keep in most of N poses.
 
-    Several pairs of capsules, with distances (K, N), may belong to two links.
+    Args:
+        distance: (K, N) distances, m.
+        links: (K,) names of the two links of each pair; several pairs of capsules may belong to the same links.
     """
     nearest = {names: distance[[other == names for other in links]].min(axis=0) for names in set(links)}
     usual = {
@@ -276,25 +283,26 @@ def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> n
 
 
 def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
-    """Return pairs of lines from link to link, as in `Bodies.lines`; no pairs for clearance zero.
+    """Return the checks of pairs of lines from link to link, as in `Bodies.lines`; no checks for clearance zero.
 
-    Lines that are less than three times the clearance apart along the arm, as in a wrist, are close by design. They
-    keep a third of that distance instead, so a larger clearance never allows a pose that a smaller one forbids.
+    Lines whose distance along the arm is less than three times the clearance, as in a wrist, are close by design. Their
+    clearance is a third of this distance, so a larger clearance never allows a pose that a smaller one forbids.
     """
     bodies = placing.bodies
     points = placed.points
     chain = placing.robot.chain
     n = len(bodies.link)
     lengths = np.linalg.norm(points[n:] - points[:n], axis=1).min(axis=-1)
-    # Mask of the lines on the way from the base to the end of each line; lines that two ways do not share are between.
+    # Mask (L, L) of the lines on the path from the base to the end of each line. The lines between two lines are those
+    # on one of their paths only.
     ends = line_ends(chain)
     moves = np.pad(chain.moves, ((0, len(chain.tip_links)), (0, 1)))
-    way = np.array([[moves[end, link] for _, end in ends] for link, _ in ends]) | np.eye(len(ends), dtype=bool)
-    of_lines = lengths[: len(ends)]
-    starts = way @ of_lines - of_lines
+    path = np.array([[moves[end, link] for _, end in ends] for link, _ in ends]) | np.eye(len(ends), dtype=bool)
+    line_lengths = lengths[: len(ends)]
+    starts = path @ line_lengths - line_lengths
 
     def along(a: int, b: int) -> float:
-        fork = of_lines @ (way[a] & way[b])
+        fork = line_lengths @ (path[a] & path[b])
         return float(max(starts[a] - fork, 0.0) + max(starts[b] - fork, 0.0))
 
     moving = np.flatnonzero(lengths > 1e-9).tolist() if clearance > 0 else []
@@ -307,9 +315,9 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
 class Distances:
     """Distances of K checks in N poses.
 
-    The distance of two overlapping objects is negative. Its magnitude is the length by which the capsules would have to
-    shrink, not the way that the links would have to move apart. It decreases again after the axes of two capsules
-    cross.
+    The distance of two overlapping objects is negative. Its magnitude is the length by which the radii of the capsules
+    would have to shrink, not the distance by which the links would have to move apart. It decreases again after the
+    axes of two capsules cross.
 
     Attributes:
         room: (N, K) distance minus the clearance, m; negative if the objects are too close.
@@ -330,10 +338,10 @@ class Distances:
         return tuple(name for check in self._checks for name in check.names)
 
     def gradient(self, weights: ArrayLike) -> np.ndarray:
-        """Return the gradient (N, n) with respect to the positions of the sum over checks of weights (N, K) times room.
+        """Return the gradient (N, n) of the sum over checks of weights (N, K) times room with respect to the positions.
 
-        A weight is a force that pushes two objects apart. Its virtual work in the motion of a joint is that of the
-        wrench on all links that the joint moves.
+        By the principle of virtual work, a weight is a force that pushes two objects apart, and the derivative with
+        respect to a joint position is the torque of the wrench on all links that the joint moves.
 
         Raises:
             CollisionError: the weights are not of the shape of `room`.
@@ -349,28 +357,29 @@ class Distances:
             count = len(check.body)
             if count:
                 moved = moves[:, check.link] - moves[:, check.other_link]
-                pushed, turned = check.wrench(contact, weights.T[first : first + count], moved)
-                force += pushed
-                moment += turned
+                added_force, added_moment = check.wrench(contact, weights.T[first : first + count], moved)
+                force += added_force
+                moment += added_moment
             first += count
         turning = dot(self._axes, moment) - dot(self._axes, cross(self._origins, force))
         return chain.of_joints(np.where(chain.slides[:, np.newaxis], dot(self._axes, force), turning)).T
 
 
-MIN_MOTION_M = 1e-9
-"""Motion below which a point is fixed."""
-N_PROBE_POSES = 16
-"""Number of poses in which points that always coincide are found."""
-
-
 def floor_checks(bodies: Bodies, up: np.ndarray, height: float, points: np.ndarray) -> list[Checks]:
-    """Return checks of moving capsule ends (2 C, 3, N in some poses) above a floor at `height` along `up`."""
+    """Return checks of moving capsule ends above a floor.
+
+    Args:
+        bodies: capsules of the arm.
+        up: (3,) unit vector upwards, in the base frame.
+        height: height of the floor along `up`, m.
+        points: (2 C, 3, N) ends of the capsules in some poses, m.
+    """
     violation = f"'{{name}}' would be at height {{at:.3f}} m at {{time:.3f}} s, below floor_height {height:g} m"
     return _plane(bodies, points, Plane(up, height, 1.0, "the floor", violation))
 
 
 def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.ndarray) -> list[Checks]:
-    """Return checks of moving capsule ends inside a box with corners (3,) in the base frame."""
+    """Return checks of moving capsule ends inside a box with corners (3,) in the base frame; see `floor_checks`."""
     checks: list[Checks] = []
     for axis, letter in enumerate("xyz"):
         for side, corner, sign in (("lower", lower, 1.0), ("upper", upper, -1.0)):
@@ -398,7 +407,7 @@ def _plane(bodies: Bodies, points: np.ndarray, plane: Plane) -> list[Checks]:
 
 
 def _distinct(bodies: Bodies, points: np.ndarray) -> np.ndarray:
-    """Return the moving ends among 2 C; of coinciding ends with the same radius only that of the last capsule."""
+    """Return the indices of the moving ends among 2 C ends, one of each set of coinciding ends with equal radius."""
     n = len(bodies.link)
     order = np.argsort(np.tile(np.arange(n), 2) * 2 + (np.arange(2 * n) < n))[::-1]
     keys = np.column_stack([np.tile(bodies.radius, 2), points[:, :, :N_PROBE_POSES].reshape(2 * n, -1)])[order]

@@ -1,8 +1,8 @@
 """Distances between segments, and of segments from boxes, with their nearest points.
 
-Points and normals are (K, 3, N), for K pairs and N samples, or broadcast to it; samples come last, so that numpy's
-inner loops run over them. Distances are (K, N), negative inside. The normal is the gradient of the distance with
-respect to a shift of the first segment; the point is the point of the segment where a force along the normal acts.
+Points and normals are (K, 3, N), for K pairs and N samples, or arrays that broadcast to this shape. Samples come last,
+so that numpy's inner loops run over them. Distances are (K, N), negative inside a box. The normal is the gradient of
+the distance with respect to a translation of the first segment. The point is the nearest point of the first segment.
 """
 
 from __future__ import annotations
@@ -18,6 +18,17 @@ from dynid_ros.collision.capsules import Placed, Placing
 from dynid_ros.model.arrays import dot
 
 MIN_DISTANCE = 1e-12
+"""Smallest length, m, or squared length, m^2, in a denominator."""
+N_TRIED_DIRECTIONS = 80
+"""Number of evenly distributed directions that are tried in each of the two links of a pair."""
+MIN_CLEARED_FRACTION = 0.004
+"""Fraction of all poses in which a direction must be the first to separate the pair; otherwise it is not used."""
+MAX_DIRECTIONS = 8
+"""Largest number of directions of a pair."""
+MAX_CORNERS = 400
+"""Largest number of corners of a hull; hulls of fine meshes with more corners are simplified."""
+MAX_PRODUCTS = 1_000_000
+"""Largest number of products of corners, directions and poses in memory."""
 
 
 class Contact(NamedTuple):
@@ -29,7 +40,10 @@ class Contact(NamedTuple):
 
 
 def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> Contact:
-    """Return the contact of segments a0-a1 with segments b0-b1 (Ericson 5.1.9); zero where they cross."""
+    """Return the contact of segments a0-a1 with segments b0-b1 (Ericson 2005, section 5.1.9).
+
+    The distance of crossing segments is zero; their normal is perpendicular to both segments.
+    """
     a = a1 - a0
     b = b1 - b0
     between = a0 - b0
@@ -49,11 +63,11 @@ def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarr
     distance = np.sqrt(dot(offset, offset))
     normal = offset / np.maximum(distance, MIN_DISTANCE)[..., np.newaxis, :]
     crossing = distance < 1e-9
-    if crossing.any():  # crossing segments separate across both
+    if crossing.any():
         k, n = np.nonzero(crossing)
-        a_there, b_there = (np.broadcast_to(u, offset.shape)[k, :, n] for u in (a, b))
-        both = np.cross(a_there, b_there)
-        normal[k, :, n] = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), MIN_DISTANCE)
+        crossing_a, crossing_b = (np.broadcast_to(u, offset.shape)[k, :, n] for u in (a, b))
+        across = np.cross(crossing_a, crossing_b)
+        normal[k, :, n] = across / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), MIN_DISTANCE)
     along += a0
     return Contact(distance, normal, along)
 
@@ -61,8 +75,8 @@ def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarr
 def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
     """Return the contact of segments p0-p1 with boxes about the origin with half sides `half` (3,) or (K, 3, 1).
 
-    Inside a box the distance is minus the depth of the deepest point below the nearest face. Both are the smallest
-    signed distance over the segment, a convex function along it.
+    The distance of a segment is the smallest signed distance of its points from the box. Inside the box, the signed
+    distance of a point is minus its depth below the nearest face. It is a convex function along the segment.
     """
     half = np.broadcast_to(np.reshape(half, (-1, 3, 1)), (p0.shape[0], 3, 1))
     d = p1 - p0
@@ -80,9 +94,13 @@ def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
 
 
 def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """Return the parameter (K, N) of the nearest point to the box, where the rising, piecewise linear slope is zero."""
-    slow = np.abs(d) < MIN_DISTANCE
-    inverse = 1.0 / np.where(slow, 1.0, d)
+    """Return the parameter t (K, N), 0 to 1, of the point p0 + t d that is nearest to the box.
+
+    The derivative of half the squared distance is continuous, piecewise linear and rising. Its zero lies between two
+    neighbouring breakpoints, where the segment crosses the plane of a face.
+    """
+    is_constant = np.abs(d) < MIN_DISTANCE
+    inverse = 1.0 / np.where(is_constant, 1.0, d)
     low = np.zeros_like(p0[:, 0])
     high = np.ones_like(low)
 
@@ -95,7 +113,7 @@ def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarr
     outward = low_slope > 0.0
     inward = high_slope < 0.0
     for side in (-half, half):
-        breaks = np.where(slow, 0.0, np.clip((side - p0) * inverse, 0.0, 1.0))
+        breaks = np.where(is_constant, 0.0, np.clip((side - p0) * inverse, 0.0, 1.0))
         for axis in range(3):
             t = breaks[:, axis]
             g = slope(t)
@@ -114,16 +132,16 @@ def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarr
 def _depth(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return signed distance (M,), gradient (M, 3) and parameter (M,) of M segments (M, 3) that enter the box.
 
-    The distance is the minimum over the segment of the largest of six linear functions, one for each face. It is at an
-    end, or where a falling and a rising function meet; there the gradient is the mix of both that is zero along the
-    segment.
+    At each point of a segment, the signed distance is the largest of six linear functions, one for each face. Its
+    minimum over the segment is at an end, or where a falling and a rising function intersect. At an intersection, the
+    gradient is the weighted mean of both gradients whose component along the segment is zero.
     """
     value = np.concatenate([p0 - half, -p0 - half], axis=1)  # (M, 6)
     rise = np.concatenate([d, -d], axis=1)
     i, j = np.triu_indices(6, 1)
-    meeting = rise[:, j] - rise[:, i]
-    level = np.abs(meeting) < MIN_DISTANCE
-    t = np.where(level, 0.0, (value[:, i] - value[:, j]) / np.where(level, 1.0, meeting))
+    difference = rise[:, j] - rise[:, i]
+    is_parallel = np.abs(difference) < MIN_DISTANCE
+    t = np.where(is_parallel, 0.0, (value[:, i] - value[:, j]) / np.where(is_parallel, 1.0, difference))
     t = np.concatenate([np.zeros((len(t), 1)), np.ones((len(t), 1)), np.clip(t, 0.0, 1.0)], axis=1)
     depths = (value[:, np.newaxis] + t[:, :, np.newaxis] * rise[:, np.newaxis]).max(axis=2)
     rows = np.arange(len(t))
@@ -141,33 +159,22 @@ def _depth(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> tuple[np.ndarray,
     return depth, share[:, np.newaxis] * faces[falling] + (1.0 - share[:, np.newaxis]) * faces[rising], where
 
 
-N_TRIED_DIRECTIONS = 80
-"""Number of directions that are tried in each of the two links of a pair, in all directions."""
-MIN_CLEARED_FRACTION = 0.004
-"""Fraction of all poses that a direction must clear to be used."""
-MAX_DIRECTIONS = 8
-"""Largest number of directions of a pair."""
-MAX_CORNERS = 400
-"""Largest number of corners of a hull; hulls of fine meshes with more corners are simplified."""
-MAX_PRODUCTS = 1_000_000
-"""Largest number of products of corners, directions and poses in memory."""
-
-
 @dataclass(frozen=True, eq=False)
 class SeparatingAxes:
-    """Directions fixed in one link, and the distance of another hull from that link's hull along the best of them.
+    """Lower bound of the distance of two convex hulls, by projection on directions that are fixed in one link.
 
-    Two hulls are at least as far apart as along any direction. Joint housings are cylinders with flat ends, over which
-    a capsule bulges; along the axis of the joint their hulls are apart although their capsules overlap.
+    The distance of two hulls is at least the gap between their projections on any direction. This improves on capsules
+    at joint housings, which are cylinders with flat ends: the capsules extend beyond the flat ends and overlap, while
+    the hulls are separate along the axis of the joint.
 
     Attributes:
         k: index of the pair of capsules.
         fixed: link in which the directions are fixed.
         moving: link of the other hull.
         directions: (A, 3) unit vectors in the joint frame of `fixed`.
-        bounds: (A,) extent of the hull of `fixed` along them from the origin of its joint frame, m.
-        corners: (V, 4) corners of the other hull in the joint frame of `moving`, and their margins.
-        sign: 1 if the moving hull is pushed, else -1.
+        bounds: (A,) extent of the hull of `fixed` in each direction from the origin of its joint frame, m.
+        corners: (V, 4) corners of the other hull in the joint frame of `moving`, and their margins, m.
+        sign: 1 if the other hull belongs to the first capsule of the pair, otherwise -1.
     """
 
     k: int
@@ -179,26 +186,26 @@ class SeparatingAxes:
     sign: float
 
     def distances(self, placed: Placed) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances (A, N) along all directions, and the nearest corners (A, N)."""
+        """Return the distances (A, N) along all directions, m, and the indices of the nearest corners (A, N)."""
         normals = self._normals(placed)
-        turn = placed.rotations[self.moving]
+        rotation = placed.rotations[self.moving]
         origin = placed.origins[self.moving]
-        local = np.einsum("ijn,ain->anj", turn, normals).reshape(-1, 3)
+        local = np.einsum("ijn,ain->anj", rotation, normals).reshape(-1, 3)
         nearest = np.empty(len(local), dtype=int)
-        beyond = np.empty(len(local))
+        lowest = np.empty(len(local))
         step = max(1, MAX_PRODUCTS // len(self.corners))
         for start in range(0, len(local), step):
             block = slice(start, start + step)
             along = local[block] @ self.corners[:, :3].T
             along -= self.corners[:, 3]
             nearest[block] = along.argmin(axis=1)
-            beyond[block] = along[np.arange(len(along)), nearest[block]]
-        reaches = beyond.reshape(len(normals), -1)
+            lowest[block] = along[np.arange(len(along)), nearest[block]]
+        starts = lowest.reshape(len(normals), -1)
         between = np.einsum("ain,in->an", normals, origin - placed.origins[self.fixed])
-        return reaches + between - self.bounds[:, np.newaxis], nearest.reshape(len(normals), -1)
+        return starts + between - self.bounds[:, np.newaxis], nearest.reshape(len(normals), -1)
 
     def contact(self, placed: Placed) -> Contact:
-        """Return distance (N,), normal (3, N) and point (3, N) along the direction that separates most."""
+        """Return distance (N,), normal (3, N) and point (3, N) for the direction with the largest distance."""
         distances, nearest = self.distances(placed)
         best = distances.argmax(axis=0)
         poses = np.arange(distances.shape[1])
@@ -207,7 +214,7 @@ class SeparatingAxes:
         return Contact(distances[best, poses], self.sign * self._normals(placed)[best, :, poses].T, point)
 
     def only(self, kept: np.ndarray) -> SeparatingAxes:
-        """Return the object with some of its directions."""
+        """Return a copy with the directions of the indices `kept` only."""
         return replace(self, directions=self.directions[kept], bounds=self.bounds[kept])
 
     def _normals(self, placed: Placed) -> np.ndarray:
@@ -216,32 +223,35 @@ class SeparatingAxes:
 
 
 def helpful_axes(placing: Placing, k: int, pair: np.ndarray, *, near: Placed, n_poses: int) -> list[SeparatingAxes]:
-    """Return few directions along which a pair is clear in most of the poses with overlapping capsules.
+    """Return few directions that separate the hulls of a pair in many of the poses in which its capsules overlap.
+
+    Directions are added one after another, each the one that separates the pair in most of the remaining poses.
 
     Args:
         placing: capsules of the arm.
         k: index of the pair.
-        pair: its two capsules, the pushed one first.
-        near: poses in which they overlap.
+        pair: indices of its two capsules, that of the link further along the chain first.
+        near: poses in which the capsules overlap.
         n_poses: number of all poses.
     """
     both = list(_all_around(placing, k, int(pair[0]), int(pair[1])))
     clear = np.concatenate([axes.distances(near)[0] > 0.0 for axes in both])
-    left = np.ones(clear.shape[1], dtype=bool)
-    chosen: list[int] = []
-    while len(chosen) < MAX_DIRECTIONS:
-        helped = np.sum(clear & left, axis=1)
-        best = int(helped.argmax())
-        if helped[best] <= MIN_CLEARED_FRACTION * n_poses:
+    remaining = np.ones(clear.shape[1], dtype=bool)
+    selected: list[int] = []
+    while len(selected) < MAX_DIRECTIONS:
+        n_cleared = np.sum(clear & remaining, axis=1)
+        best = int(n_cleared.argmax())
+        if n_cleared[best] <= MIN_CLEARED_FRACTION * n_poses:
             break
-        chosen.append(best)
-        left &= ~clear[best]
+        selected.append(best)
+        remaining &= ~clear[best]
     count = len(both[0].directions)
-    kept = ([i for i in chosen if i < count], [i - count for i in chosen if i >= count])
+    kept = ([i for i in selected if i < count], [i - count for i in selected if i >= count])
     return [axes.only(np.array(indices)) for axes, indices in zip(both, kept, strict=True) if indices]
 
 
 def _all_around(placing: Placing, k: int, body: int, other: int) -> Iterator[SeparatingAxes]:
+    """Yield the joint axes and evenly distributed directions, fixed in the link of either capsule."""
     bodies = placing.bodies
     hulls = {}
     for c in (body, other):
@@ -255,10 +265,10 @@ def _all_around(placing: Placing, k: int, body: int, other: int) -> Iterator[Sep
 
 
 def few_corners(corners: np.ndarray) -> np.ndarray:
-    """Return at most `MAX_CORNERS` of the corners (V, 4) of a hull, with margins by which they hold all the others.
+    """Return at most `MAX_CORNERS` of the corners (V, 4) of a hull, with margins so large that they cover all others.
 
-    The corners that reach furthest along spread directions are kept. Another corner p exceeds their hull by less than
-    its distance from the point where the segment from p to an inner point crosses the surface.
+    The corners that are furthest along evenly distributed directions are kept. The distance of another corner p from
+    their hull is at most its distance to the point where the segment from p to an inner point crosses the surface.
     """
     if len(corners) <= MAX_CORNERS:
         return corners
@@ -277,7 +287,7 @@ def few_corners(corners: np.ndarray) -> np.ndarray:
 
 
 def _joint_axes(placing: Placing, link: int) -> np.ndarray:
-    """Return both directions (A, 3) along the axes of the joints at both ends of a link, in its joint frame."""
+    """Return unit vectors (A, 3), of either sign, along the axes of all joints of a link, in its joint frame."""
     chain = placing.robot.chain
     axes = [np.array([0.0, 0.0, 1.0])] if link >= 0 else []
     axes += list(chain.transforms[chain.parents == link, :3, 2])

@@ -1,4 +1,4 @@
-"""Obstacles around an arm, such as tables and walls, links of the URDF outside the chain, and links that may touch."""
+"""Obstacles around an arm, poses of links of the URDF outside the chain, and pairs of links that may touch."""
 
 from __future__ import annotations
 
@@ -22,21 +22,25 @@ from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 FIXED_LINK = -1
 """Link number of fixed objects."""
 MAX_STEP_RAD = 0.25
-"""Largest angle between two places of a link on a turning joint outside the chain."""
+"""Largest angle between two sampled poses of a link on a revolute joint outside the chain, rad."""
 MAX_PLACES = 200
-"""Number of places above which a link, such as the hand of a second arm, is left out."""
+"""Largest number of sampled poses of a link; a link with more, such as the hand of a second arm, is left out."""
 
 Pairs = frozenset[frozenset[str]]
+"""Pairs of names of links."""
+MAX_FILE_BYTES = MEGABYTE
+OBSTACLE_KEYS = {"name", "size", "position", "rpy"}
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A link of the URDF on a link of the chain.
+    """A link of the URDF that a link of the chain carries.
 
     Attributes:
         link: link of the chain, from 0, or FIXED_LINK.
+        name: name of the link of the URDF.
         places: (S, 4, 4) poses in the frame of the chain's link, several if joints outside the chain move the link.
-        turns: distance to the link, m, and half the step, rad, of each turning joint in between.
+        turns: for each revolute joint in between, its distance to the link, m, and half of its sampling step, rad.
     """
 
     link: int
@@ -45,18 +49,24 @@ class Placement:
     turns: tuple[tuple[float, float], ...] = ()
 
     def sagitta(self, reach: float) -> float:
-        """Return the largest distance of a point within `reach` of the link's origin from the hull of its places, m."""
+        """Return a bound, m, of the distance of points on the link from the hull of the sampled poses.
+
+        Between two samples a point moves on an arc outside the chord. Its height is at most r (1 − cos(step / 2)).
+
+        Args:
+            reach: largest distance of the points from the origin of the link, m.
+        """
         return sum((distance + reach) * (1.0 - np.cos(half)) for distance, half in self.turns)
 
 
 def placements(tree: LinkTree, chain: Chain) -> tuple[list[Placement], list[str]]:
-    """Return the places of all links that move with the chain or are fixed to its base.
+    """Return the poses of all links that move with the chain or are fixed to its base.
 
-    Links on moving joints outside the chain (fingers) are at all places between their limits.
+    Links on moving joints outside the chain (fingers) have several poses, sampled between the limits of the joints.
 
     Returns:
-        The placements, and the names of left out links: with too many places, on sliding joints without limits, or
-        moved by joints before the base.
+        The placements, and the names of omitted links: those with too many poses, on prismatic joints without limits,
+        or moved by joints before the base.
     """
     placed: list[Placement] = []
     left_out: list[str] = []
@@ -99,7 +109,7 @@ def _placed_above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: lis
 
 
 def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float]) -> Placement | None:
-    """Return the placement of the child of a joint outside the chain; None if its places are too many or unknown."""
+    """Return the placement of the child of a joint outside the chain; None if its poses are too many or unknown."""
     where = f"joint '{joint.name}'"
     origin = transform(joint.origin, where)
     distance = float(np.linalg.norm(origin[:3, 3]))
@@ -112,16 +122,16 @@ def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float
         distance += float(np.linalg.norm(motions[0, :3, 3]))
     elif joint.type in ("revolute", "continuous", "prismatic"):
         lower, upper = joint_limits(joint, where)[:2]
-        prismatic = joint.type == "prismatic"
+        is_prismatic = joint.type == "prismatic"
         if not np.isfinite([lower, upper]).all():
-            if prismatic:
+            if is_prismatic:
                 return None
             lower = -np.pi
             upper = np.pi
-        steps = 1 if prismatic else max(1, int(np.ceil((upper - lower) / MAX_STEP_RAD)))
+        steps = 1 if is_prismatic else max(1, int(np.ceil((upper - lower) / MAX_STEP_RAD)))
         motions = np.array([displacement(joint, q, where) for q in np.linspace(lower, upper, steps + 1)])
-        travel = max(abs(lower), abs(upper)) if prismatic else 0.0
-        turn = None if prismatic else (0.0, (upper - lower) / steps / 2)
+        travel = max(abs(lower), abs(upper)) if is_prismatic else 0.0
+        turn = None if is_prismatic else (0.0, (upper - lower) / steps / 2)
     else:
         return None
     if len(at.places) * len(motions) > MAX_PLACES:
@@ -131,13 +141,9 @@ def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float
     return Placement(at.link, joint.child, places, turns)
 
 
-MAX_FILE_BYTES = MEGABYTE
-OBSTACLE_KEYS = {"name", "size", "position", "rpy"}
-
-
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """A box.
+    """A box-shaped obstacle.
 
     Attributes:
         name: name of the obstacle in errors.
@@ -181,10 +187,10 @@ class Obstacle:
 
 
 def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
-    """Return obstacles from a YAML file: a list of boxes, each with `name`, `size`, `position` and optional `rpy`.
+    """Read obstacles from a YAML file: a list of boxes, each with `name`, `size`, `position` and optional `rpy`.
 
-    `size` (3,) are the sides, `position` (3,) is the centre in the base frame, m; `rpy` are roll, pitch and yaw about
-    the fixed axes of the base frame, rad, as in a URDF.
+    `size` (3,) contains the lengths of the sides, m, and `position` (3,) is the centre in the base frame, m. `rpy` (3,)
+    contains roll, pitch and yaw about the fixed axes of the base frame, rad, as in a URDF.
 
     Raises:
         CollisionError: the file cannot be read, or an entry is not valid. The message names the file and the entry.
@@ -245,7 +251,11 @@ def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
 
 
 def pair_of_links(words: str, links: Collection[str]) -> frozenset[str]:
-    """Return the two links that "link:link" names; names may hold colons."""
+    """Return the two links in a text "link:link"; names may contain colons.
+
+    Raises:
+        CollisionError: the text does not name two links.
+    """
     parts = words.strip().split(":")
     for k in range(1, len(parts)):
         first = ":".join(parts[:k])

@@ -1,4 +1,4 @@
-"""Shapes of the links of a URDF (collision elements, else visual ones) in the frames of the chain's links."""
+"""Shapes of the links of a URDF (collision elements, or else visual elements) in the frames of the chain's links."""
 
 from __future__ import annotations
 
@@ -22,17 +22,24 @@ from dynid_ros.model.urdf import pose, read_numbers, read_origin
 
 MAX_FILE_BYTES = 200 * MEGABYTE
 MAX_NAMED_PLACES = 12
-"""Largest number of searched places in an error."""
+"""Largest number of searched paths in an error message."""
 PACKAGE_SCHEMES = ("package://", "model://")
+N_PRISM_SIDES = 16
+"""Number of sides of the circumscribed prism that replaces a cylinder."""
+MIN_EDGES_PER_SIZE = 10
+"""Smallest ratio of the size of a shape to the longest edge of its triangles."""
 
 
 def find_mesh(name: str, directories: Sequence[Path]) -> Path:
     """Return the path of a mesh, given its name in a URDF.
 
-    `package://p/rest` is searched in `directories` (folders that hold p or share/p, or are in p themselves), on
+    `package://p/rest` is searched in `directories` (folders that contain p or share/p, or that are inside p), on
     ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path is searched in `directories`. `file://` and absolute
-    paths are used directly. If such a file does not exist, for example on another computer, the ends of its path are
-    searched in `directories`.
+    paths are used directly. If such a file does not exist, for example on another computer, the last parts of its path
+    are searched in `directories`.
+
+    Raises:
+        CollisionError: the mesh is not found; the message names the searched paths.
     """
     tried = list(dict.fromkeys(_candidates(name, directories)))
     for path in tried:
@@ -44,14 +51,15 @@ def find_mesh(name: str, directories: Sequence[Path]) -> Path:
 
 
 def _candidates(name: str, directories: Sequence[Path]) -> Iterator[Path]:
+    """Yield the paths where a mesh may be, most likely first."""
     scheme = next((scheme for scheme in PACKAGE_SCHEMES if name.startswith(scheme)), None)
     if scheme is not None:
         package, _, rest = unquote(name.removeprefix(scheme)).partition("/")
-        given = [directory.resolve() for directory in directories]
-        for folder in given:
+        folders = [directory.resolve() for directory in directories]
+        for folder in folders:
             yield folder / package / rest
             yield folder / "share" / package / rest
-        for folder in [*given, *_from_environment("ROS_PACKAGE_PATH")]:
+        for folder in [*folders, *_from_environment("ROS_PACKAGE_PATH")]:
             yield from (parent / rest for parent in (folder, *folder.parents) if parent.name == package)
         yield from (folder / package / rest for folder in _from_environment("ROS_PACKAGE_PATH"))
         yield from (prefix / "share" / package / rest for prefix in _from_environment("AMENT_PREFIX_PATH"))
@@ -72,8 +80,11 @@ def _from_environment(variable: str) -> list[Path]:
 def read_triangles(path: Path) -> np.ndarray:
     """Return the triangles (F, 3, 3) of a mesh file in the axes of the file (read-only).
 
-    The triangles of a .dae file, which names its unit, are in metres. Others are in the unit of the file; a URDF scales
-    them.
+    The triangles of a .dae file, which contains its unit, are in metres. Others are in the unit of the file; the scale
+    in the URDF converts them.
+
+    Raises:
+        CollisionError: the file cannot be read, or has no valid triangles.
     """
     try:
         require_file(path, MAX_FILE_BYTES)
@@ -116,10 +127,6 @@ def _remedy(path: Path) -> str:
     return "export it again, for example as binary .stl"
 
 
-N_PRISM_SIDES = 16
-"""Number of sides of the prism around a cylinder."""
-
-
 def box_faces(size: np.ndarray) -> np.ndarray:
     """Return the triangles (12, 3, 3) of a box about the origin with sides `size` (3,)."""
     triangles = []
@@ -136,7 +143,7 @@ def box_faces(size: np.ndarray) -> np.ndarray:
 
 
 def cylinder_faces(radius: float, length: float) -> np.ndarray:
-    """Return the triangles (4 N_PRISM_SIDES, 3, 3) of a prism around a cylinder along z about the origin."""
+    """Return the triangles (4 N_PRISM_SIDES, 3, 3) of a prism that contains a cylinder along z about the origin."""
     angles = np.arange(N_PRISM_SIDES + 1) * (2.0 * np.pi / N_PRISM_SIDES)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1) * (radius / np.cos(np.pi / N_PRISM_SIDES))
     low, high = (np.column_stack([rim, np.full(N_PRISM_SIDES + 1, z)]) for z in (-length / 2, length / 2))
@@ -149,7 +156,7 @@ def cylinder_faces(radius: float, length: float) -> np.ndarray:
 
 
 def subdivided(triangles: np.ndarray, longest: float) -> np.ndarray:
-    """Return the surface in triangles (F, 3, 3) without edges above `longest`, by repeated halving of long edges."""
+    """Divide triangles (F, 3, 3) by halving their longest edges until no edge is longer than `longest`, m."""
     done = []
     while len(triangles):
         edges = np.linalg.norm(triangles - np.roll(triangles, -1, axis=1), axis=2)
@@ -163,16 +170,13 @@ def subdivided(triangles: np.ndarray, longest: float) -> np.ndarray:
     return np.concatenate(done) if done else triangles
 
 
-MIN_EDGES_PER_SIZE = 10
-"""Ratio of the size of a shape to the largest edge of its triangles."""
-
-
 @dataclass(frozen=True, eq=False)
 class LinkShape:
     """Surface of one link of the URDF.
 
     Attributes:
         link: link of the chain that carries it, from 0; -1 for the base.
+        name: name of the link of the URDF.
         faces: (F, P, 3) points in the frame of the chain's link; a face is the hull of P points.
         margins: (F,) thickness around the hull, m.
     """
@@ -184,14 +188,25 @@ class LinkShape:
 
 
 class ShapeReader:
-    """Reader of the shapes of links."""
+    """Reader of the shapes of links.
+
+    Args:
+        urdf: text of the URDF.
+        directories: folders of meshes, see `find_mesh`.
+    """
 
     def __init__(self, urdf: str, directories: Sequence[Path]) -> None:
         self._elements = {link.get("name"): link for link in ET.fromstring(urdf).findall("link")}
         self._directories = directories
 
     def shape(self, placement: Placement) -> LinkShape | None:
-        """Return the shape of a link at all its places; None if it has neither collision nor visual elements."""
+        """Return the space that a link covers in all its poses; None if it has neither collision nor visual elements.
+
+        A face of the result is the convex hull of one triangle in all poses.
+
+        Raises:
+            CollisionError: a geometry is not valid, or a mesh cannot be read; the message names the link.
+        """
         try:
             parts = list(self._parts(self._elements[placement.name]))
         except CollisionError as error:
@@ -217,7 +232,7 @@ class ShapeReader:
                 return
 
     def _parts(self, link: ET.Element) -> Iterator[tuple[np.ndarray, float]]:
-        """Yield triangles (F, 3, 3) in the frame of the link of the URDF, and their margin."""
+        """Yield triangles (F, 3, 3) of each geometry in the frame of the link of the URDF, and their margin, m."""
         for element, geometry in self._geometries(link):
             points, margin = self._points(geometry)
             size = np.ptp(points.reshape(-1, 3), axis=0).max()
@@ -236,7 +251,7 @@ class ShapeReader:
             radius, length = (_numbers(geometry, name, 1)[0] for name in ("radius", "length"))
             if geometry.tag == "cylinder":
                 return cylinder_faces(radius, length), 0.0
-            # A capsule is a triangle without area, and a sphere one without extent, with a margin around it.
+            # A capsule is a degenerate triangle (a segment) with a margin around it, and a sphere is a point with one.
             return np.array([[[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2], [0.0, 0.0, length / 2]]]), radius
         if geometry.tag == "sphere":
             return np.zeros((1, 3, 3)), _numbers(geometry, "radius", 1)[0]
