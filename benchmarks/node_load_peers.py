@@ -120,10 +120,7 @@ def relay() -> None:
     publisher = node.create_publisher(Float64MultiArray, COMMANDS["relay"], QoSProfile(depth=1))
     qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
     node.create_subscription(
-        JointState,
-        "joint_states",
-        lambda message: publisher.publish(Float64MultiArray(data=message.position)),
-        qos,
+        JointState, "joint_states", lambda message: publisher.publish(Float64MultiArray(data=message.position)), qos
     )
     with suppress(KeyboardInterrupt, ExternalShutdownException):
         rclpy.spin(node)

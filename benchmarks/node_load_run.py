@@ -24,11 +24,7 @@ HALF_PERIOD_SAMPLES = 2000
 MOVING = 1
 AMPLITUDE = 0.25
 MIDDLE = (0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8)
-RECORDED = {
-    "joint_states_topic": "/joint_states",
-    "wrench_topics": ["/wrench"],
-    "pose_topics": ["/pose", "/markers"],
-}
+RECORDED = {"joint_states_topic": "/joint_states", "wrench_topics": ["/wrench"], "pose_topics": ["/pose", "/markers"]}
 FLOATING = {
     "autostart": "true",
     "unchecked_controller": "true",

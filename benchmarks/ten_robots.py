@@ -87,8 +87,7 @@ class Case:
 
 CASES = {
     "Kinova Gen3, Robotiq gripper": Case(
-        f"{MODELS}/kinova_robot_model/kinova_robotiq.urdf",
-        srdf=f"{MODELS}/kinova_robot_model/kinova_robotiq.srdf",
+        f"{MODELS}/kinova_robot_model/kinova_robotiq.urdf", srdf=f"{MODELS}/kinova_robot_model/kinova_robotiq.srdf"
     ),
     "Fetch, torso": Case("fetch_planning/resources/robot/fetch/fetch.urdf", "gripper_link"),
     "KUKA iiwa": Case("pybullet_data/kuka_iiwa/model.urdf"),

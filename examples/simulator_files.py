@@ -54,10 +54,7 @@ def fix_to_gazebo_world(root: ET.Element, base: str) -> ET.Element:
     ET.SubElement(world_joint, "child", link=base)
     gazebo = ET.SubElement(root, "gazebo")
     plugin = ET.SubElement(
-        gazebo,
-        "plugin",
-        filename="libgz_ros2_control-system.so",
-        name="gz_ros2_control::GazeboSimROS2ControlPlugin",
+        gazebo, "plugin", filename="libgz_ros2_control-system.so", name="gz_ros2_control::GazeboSimROS2ControlPlugin"
     )
     ET.SubElement(plugin, "parameters").text = str(CONTROLLERS)
     return root

@@ -7,10 +7,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.checks.finding import LOW_PASSED
-from dynid_ros.checks.low_pass import (
-    check_contents,
-    shows_in_rigid_torques,
-)
+from dynid_ros.checks.low_pass import check_contents, shows_in_rigid_torques
 from dynid_ros.checks.motion_samples import (
     PRESLIDING_DISTANCES,
     TORQUE_CUTOFF_RATIO,

@@ -2,15 +2,7 @@
 
 import numpy as np
 import pytest
-from paper_arms import (
-    MIT_CAD,
-    MIT_SINGLES,
-    MIT_SUMS,
-    MIT_ZEROS,
-    columns,
-    mit_arm,
-    mit_motion,
-)
+from paper_arms import MIT_CAD, MIT_SINGLES, MIT_SUMS, MIT_ZEROS, columns, mit_arm, mit_motion
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped

@@ -82,26 +82,10 @@ def create_final_derivatives(value):
         (create_motion(), {"velocity": np.full(SHAPE, 0.1).tolist()}, "it starts with velocity 0.1 of joint 'joint_1'"),
         (create_motion(), {"acceleration": np.full(SHAPE, -0.1).tolist()}, "it starts with acceleration -0.1 of joint"),
         (create_motion(), {"velocity": create_final_derivatives(0.1)}, "it ends with velocity 0.1 of joint 'joint_1'"),
-        (
-            create_motion(),
-            {"velocity": create_final_derivatives(-0.1)},
-            "it ends with velocity -0.1 of joint 'joint_1'",
-        ),
-        (
-            create_motion(),
-            {"acceleration": create_final_derivatives(0.2)},
-            "it ends with acceleration 0.2 of joint 'joint_1'",
-        ),
-        (
-            create_motion(),
-            {"position": np.full(SHAPE, np.nan).tolist()},
-            "position of joint 'joint_1' is nan at 0.000 s",
-        ),
-        (
-            create_motion(),
-            {"velocity": np.full(SHAPE, np.nan).tolist()},
-            "it starts with velocity nan of joint 'joint_1'",
-        ),
+        (create_motion(), {"velocity": create_final_derivatives(-0.1)}, "it ends with velocity -0.1 of joint"),
+        (create_motion(), {"acceleration": create_final_derivatives(0.2)}, "it ends with acceleration 0.2 of joint"),
+        (create_motion(), {"position": np.full(SHAPE, np.nan).tolist()}, "position of joint 'joint_1' is nan"),
+        (create_motion(), {"velocity": np.full(SHAPE, np.nan).tolist()}, "it starts with velocity nan of joint"),
     ],
 )
 def test_refuses_unsafe_motions(tmp_path, trajectory, changes, message):

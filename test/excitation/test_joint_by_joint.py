@@ -124,9 +124,7 @@ def test_torque_limits_shorten_moves():
 def test_refuses_forbidden_hold_poses():
     with pytest.raises(TrajectoryError, match=r"may not hold at the pose given: .*link_3.* at 0\.\d+ s"):
         create_planar_experiment(0.2, pose=[0.0, 0.8, 0.0]).plan()
-    with pytest.raises(
-        TrajectoryError, match=r"may not hold at the pose given: joint 'joint_3' would reach position 2\.6"
-    ):
+    with pytest.raises(TrajectoryError, match=r"may not hold .* 'joint_3' would reach position 2\.6"):
         create_planar_experiment(pose=[0.0, 0.0, 2.6]).plan()
 
 

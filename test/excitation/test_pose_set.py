@@ -175,9 +175,7 @@ def test_torque_limits_exclude_poses():
     free = PoseSet(PLANAR, MotionLimits.of(PLANAR, 4.0), count=4).plan()
     assert np.abs(PLANAR.gravity_torque(get_poses(free))[:, 1]).max() > 9.0
     hopeless = MotionLimits.of(PLANAR, 4.0, torque_limits=[50.0, 1e-9, 50.0])
-    with pytest.raises(
-        TrajectoryError, match=r"none of 1024 poses keeps to workspace and torque limits: .*'joint_2' would need"
-    ):
+    with pytest.raises(TrajectoryError, match=r"none of 1024 poses keeps to .*'joint_2' would need"):
         PoseSet(PLANAR, hopeless, count=4).plan()
 
 

@@ -133,9 +133,7 @@ def test_summary_and_dictionary_describe_both_parts(friction_plan):
 
 def test_refuses_terms_that_no_motion_can_excite(first):
     _, experiment, plan = first
-    with pytest.raises(
-        TrajectoryError, match=r"no motion within limits.*joint_2.*: a harmonic of its angle needs a whole"
-    ):
+    with pytest.raises(TrajectoryError, match=r"no motion within limits.*joint_2.*: a harmonic"):
         with_friction(plan, experiment, DEMO, friction_terms("coulomb,viscous,harmonic=1"))
 
 

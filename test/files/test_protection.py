@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.files import (
-    input_paths,
-    protected,
-    remove,
-    writable_file,
-    writable_folder,
-    write_atomically,
-)
+from dynid_ros.files import input_paths, protected, remove, writable_file, writable_folder, write_atomically
 from dynid_ros.files.atomic import lock, locked_folder
 
 HOLDER = """

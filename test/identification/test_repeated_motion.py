@@ -88,13 +88,7 @@ def test_residual_of_the_true_model_is_the_floor():
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"speed": 1.05},
-        {"links": LOADED},
-        {"period": 35.0},
-    ],
-    ids=["faster", "loaded", "another motion"],
+    "other", [{"speed": 1.05}, {"links": LOADED}, {"period": 35.0}], ids=["faster", "loaded", "another motion"]
 )
 def test_different_speed_load_or_motion_is_no_repetition(other):
     assert measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, **other)]) is None

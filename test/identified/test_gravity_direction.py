@@ -14,13 +14,7 @@ from dynid_ros.model.gravity import turn_axes
 GRAVITY_M_S2 = (0.98, -0.49, -9.745)
 CONFIGURED_M_S2 = (0.0, 0.0, -float(np.linalg.norm(GRAVITY_M_S2)))
 DIRECTION = GravityDirection(
-    IMU,
-    np.array(GRAVITY_M_S2),
-    np.array(CONFIGURED_M_S2),
-    turn_axes(GRAVITY_M_S2),
-    np.diag([1e-6, 4e-6]),
-    12.0,
-    "base",
+    IMU, np.array(GRAVITY_M_S2), np.array(CONFIGURED_M_S2), turn_axes(GRAVITY_M_S2), np.diag([1e-6, 4e-6]), 12.0, "base"
 )
 
 

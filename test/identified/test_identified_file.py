@@ -51,10 +51,7 @@ def test_refuses_yaml_tags(tmp_path):
     ("text", "message"),
     [
         ("format: dynid/9\n", "expected dynid/1 or dynid/2"),
-        (
-            "format: dynid/3\nsource: {version: 7.1.0}\n",
-            "dynid_ros 7.1.0 or newer",
-        ),
+        ("format: dynid/3\nsource: {version: 7.1.0}\n", "dynid_ros 7.1.0 or newer"),
         ("[1, 2]", "expected dynid/1 or dynid/2"),
         ("", "expected dynid/1 or dynid/2"),
         ("format: dynid/1\n", "section 'robot'"),

@@ -34,10 +34,7 @@ def test_validation_is_nan_without_prediction_or_variation():
 
 @pytest.mark.parametrize(("rms", "expected"), [([0.2, 0.9], [0.5, 0.9]), ([0.7, 0.1], [0.7, 0.5]), ([], [0.5, 0.5])])
 def test_larger_residual_of_fit_and_validation_counts(rms, expected):
-    document = {
-        "residual_rms": {"a": 0.5, "b": 0.5},
-        "validation": [create_validation(rms).document()] if rms else [],
-    }
+    document = {"residual_rms": {"a": 0.5, "b": 0.5}, "validation": [create_validation(rms).document()] if rms else []}
     document = IdentifiedDocument(document, "identified.yaml")
     assert residual_rms(document, JOINTS).tolist() == expected
 

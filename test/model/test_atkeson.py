@@ -2,15 +2,7 @@
 
 import numpy as np
 import pytest
-from paper_arms import (
-    MIT_CAD,
-    MIT_ESTIMATE,
-    MIT_SINGLES,
-    MIT_ZEROS,
-    columns,
-    mit_arm,
-    mit_motion,
-)
+from paper_arms import MIT_CAD, MIT_ESTIMATE, MIT_SINGLES, MIT_ZEROS, columns, mit_arm, mit_motion
 
 
 @pytest.fixture(scope="module")

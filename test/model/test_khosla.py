@@ -1,13 +1,6 @@
 """Ranks of the cylindrical robot and the CMU Direct-Drive Arm II, as in Khosla and Kanade (1987)."""
 
-from paper_arms import (
-    cmu_arm,
-    cmu_arm_with_wrist,
-    columns,
-    cylindrical_robot,
-    puma,
-    random_motion,
-)
+from paper_arms import cmu_arm, cmu_arm_with_wrist, columns, cylindrical_robot, puma, random_motion
 
 from dynid_ros.model import BaseParameters
 from dynid_ros.model.base_parameters import parameter_names

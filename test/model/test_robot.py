@@ -220,15 +220,9 @@ ONE_SAMPLE = np.zeros((1, 5))
             )
             for shape in ((6,), (4, 6), (2, 4, 5), ())
         ),
-        (
-            lambda robot: robot.torque_regressor(ONE_SAMPLE, ONE_SAMPLE, np.zeros((3, 5))),
-            r"qdd has shape \(3, 5\).*same N for q, qd",
-        ),
+        (lambda robot: robot.torque_regressor(ONE_SAMPLE, ONE_SAMPLE, np.zeros((3, 5))), r"qdd has shape \(3, 5\)"),
         (lambda robot: robot.gravity_torque(ONE_SAMPLE, np.zeros(49)), r"parameters.*shape \(49,\).*\(50,\)"),
-        (
-            lambda robot: robot.gravity_torque(ONE_SAMPLE, np.where(np.arange(50) == 7, np.inf, 0.0)),
-            r"parameters.*entry 7",
-        ),
+        (lambda robot: robot.gravity_torque(ONE_SAMPLE, np.r_[np.zeros(7), np.inf, np.zeros(42)]), "entry 7"),
         *(
             (lambda _, gravity=gravity: RobotModel.from_urdf(planar_arm.urdf(), gravity=gravity), message)
             for gravity, message in (

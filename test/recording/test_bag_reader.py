@@ -5,19 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from bag_files import (
-    MS,
-    NAMES,
-    STAMP,
-    START,
-    TYPES,
-    header,
-    joint_state,
-    states,
-    wrench,
-    write_bag,
-    write_mcap,
-)
+from bag_files import MS, NAMES, STAMP, START, TYPES, header, joint_state, states, wrench, write_bag, write_mcap
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from dynid_ros.errors import RecordingError

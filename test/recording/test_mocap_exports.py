@@ -300,8 +300,7 @@ def test_reads_c3d_markers_without_model_results(take):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [({"unit": "inch"}, "inch"), ({"labels": ("a", "a", "b")}, "a come twice")],
+    ("settings", "message"), [({"unit": "inch"}, "inch"), ({"labels": ("a", "a", "b")}, "a come twice")]
 )
 def test_refuses_impossible_c3d_files(take, settings, message):
     with pytest.raises(RecordingError, match=rf"take\.c3d: .*{message}"):

@@ -14,11 +14,7 @@ WRENCHES = {"force": np.zeros((4, 3)), "torque": np.zeros((4, 3))}
 @pytest.mark.parametrize(
     ("series", "arguments", "message"),
     [
-        (
-            PoseSeries,
-            {**POSES, "position": np.zeros((4, 2))},
-            r"position of a series has shape \(4, 2\); expected \(4, 3\)",
-        ),
+        (PoseSeries, {**POSES, "position": np.zeros((4, 2))}, r"shape \(4, 2\); expected \(4, 3\)"),
         (PoseSeries, {**POSES, "quaternion": np.zeros((3, 4))}, r"quaternion of a series has shape \(3, 4\)"),
         (WrenchSeries, {**WRENCHES, "force": np.zeros(4)}, r"force of a series has shape \(4,\); expected \(4, 3\)"),
         (WrenchSeries, {**WRENCHES, "torque": [["a"] * 3] * 4}, "torque of a series does not hold numbers"),

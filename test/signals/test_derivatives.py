@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals import (
-    LowPass,
-    central_differences,
-    differentiate,
-    filtered_motion,
-)
+from dynid_ros.signals import LowPass, central_differences, differentiate, filtered_motion
 from dynid_ros.signals.low_pass import differentiate_at
 
 

@@ -203,14 +203,8 @@ def test_refuses_commands_of_the_other_mode(demo_robot):
         ({"timestep": 0.0}, "timestep is 0 s"),
         ({"timestep": 0.1}, "timestep is 0.1 s; expected more than 0 and at most 0.005"),
         ({"drives": Drives(coulomb=-1.0)}, "coulomb of joint '1' is -1.0; expected a number of at least 0"),
-        (
-            {"drives": Drives(coulomb=1e308)},
-            r"coulomb of joint '1' is 1e\+308; expected .* up to 1e\+12",
-        ),
-        (
-            {"drives": Drives(rotor_inertia=[1.0, 2.0])},
-            "rotor_inertia: 2 values; give one for all joints or one for each of 1, 2, 3, 4, 5, 6",
-        ),
+        ({"drives": Drives(coulomb=1e308)}, r"coulomb of joint '1' is 1e\+308; expected .* up to 1e\+12"),
+        ({"drives": Drives(rotor_inertia=[1.0, 2.0])}, "rotor_inertia: 2 values; give one for all joints"),
     ],
 )
 def test_refuses_invalid_settings(demo_robot, settings, message):

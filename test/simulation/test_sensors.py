@@ -95,11 +95,7 @@ def test_noise_is_white_with_the_configured_deviation():
     ("range_", "settings", "message"),
     [
         (3.0, {"torque_noise": -0.1}, "torque_noise of joint '1' is -0.1"),
-        (
-            3.0,
-            {"torque_offset": [0.1, 0.2]},
-            "torque_offset: 2 values; give one for all joints or one for each of 1, 2, 3",
-        ),
+        (3.0, {"torque_offset": [0.1, 0.2]}, "torque_offset: 2 values; give one for all joints"),
         (3.0, {"position_noise": np.nan}, "position_noise of joint '1' is nan"),
         (np.inf, {}, "torque_range of joint '3' is inf"),
     ],

@@ -50,9 +50,7 @@ def test_reports_why_no_motion_is_safe():
     connection = Connection(LIMITS, Workspace(ROBOT, 0.31))
     with pytest.raises(TrajectoryError, match=r"no safe way there: .*'link_3' would be at height .* at 0.000 s"):
         connection.connect([0.0, 0.2, 0.0], [0.0, -0.5, 0.0])
-    with pytest.raises(
-        TrajectoryError, match=r"'joint_1' would reach position 2.6 rad at 0.000 s; its limit is 2.5 rad"
-    ):
+    with pytest.raises(TrajectoryError, match=r"'joint_1' would reach position 2.6 rad at 0.000 s"):
         connection.connect([2.6, -0.5, 0.0], [0.0, -0.5, 0.0])
 
 

@@ -222,11 +222,7 @@ ZEROS = '<limit lower="0" upper="0" velocity="0" effort="0"/>'
         (LIMIT, {"velocity_limits": 4.0}, "velocity_limits of joint 'j1' is 4, wider than the URDF's 3"),
         (LIMIT, {"torque_limits": 41.0}, "torque_limits of joint 'j1' is 41, wider than the URDF's 40"),
         (LIMIT, {"position_lower": 1.0, "position_upper": 0.5}, "1 to 0.5 rad, leave it no room; give position_lower"),
-        (
-            EMPTY_RANGE,
-            {},
-            "the URDF's position limits of joint 'j1', 2 to 2 rad, leave it no room; correct them, or give",
-        ),
+        (EMPTY_RANGE, {}, "the URDF's position limits of joint 'j1', 2 to 2 rad, leave it no room; correct them"),
         (EMPTY_RANGE, {"position_lower": -1.0}, "the URDF's position limits of joint 'j1', 2 to 2 rad"),
     ],
 )

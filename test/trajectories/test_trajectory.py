@@ -246,10 +246,7 @@ def test_move_interpolates_the_minimum_jerk_formula():
 
 @pytest.mark.parametrize(
     ("displacement", "velocity", "acceleration", "binding"),
-    [
-        ([1.0, -0.1], [0.5, 9.0], [99.0, 99.0], "velocity"),
-        ([0.01, -0.3], [9.0, 9.0], [5.0, 2.0], "acceleration"),
-    ],
+    [([1.0, -0.1], [0.5, 9.0], [99.0, 99.0], "velocity"), ([0.01, -0.3], [9.0, 9.0], [5.0, 2.0], "acceleration")],
 )
 def test_shortest_duration_reaches_a_limit(displacement, velocity, acceleration, binding):
     duration = shortest_duration(displacement, velocity, acceleration)

@@ -12,11 +12,7 @@ from printed_method import printed_method
 from spring_experiments import spring_experiment
 
 from dynid_ros.errors import DynidError, IdentificationError
-from dynid_ros.identification.flexible import (
-    FlexibleJointIdentification,
-    flexible_identification,
-    starting_values,
-)
+from dynid_ros.identification.flexible import FlexibleJointIdentification, flexible_identification, starting_values
 from dynid_ros.identification.flexible.flexible_result import remarks
 from dynid_ros.identification.flexible.runs import check_links
 from dynid_ros.model import RobotModel

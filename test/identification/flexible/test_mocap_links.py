@@ -82,7 +82,5 @@ def test_refuses_unknown_topics_links_and_times():
         for i, (name, series) in enumerate(recording.poses.items())
     }
     links = dict(zip(poses, e.links, strict=True))
-    with pytest.raises(
-        MocapError, match=r"do not overlap in time: joints from 0\.000 to 15\.9.*markers from 1000\.000"
-    ):
+    with pytest.raises(MocapError, match=r"do not overlap in time: joints from 0\.000 to 15\.9"):
         mocap_links(robot, replace(recording, poses=poses), links)

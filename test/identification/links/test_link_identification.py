@@ -27,12 +27,7 @@ from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identification.links import link_identification, link_structure
-from dynid_ros.identification.links.link_estimators import (
-    ESTIMATORS,
-    UNBIASED,
-    solve_regularized,
-    solve_unbiased,
-)
+from dynid_ros.identification.links.link_estimators import ESTIMATORS, UNBIASED, solve_regularized, solve_unbiased
 from dynid_ros.identification.links.link_regularization import FullProblem
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model

@@ -93,14 +93,10 @@ class TestRefusals:
 
 def test_refuses_friction_terms_that_the_motion_does_not_excite():
     recording = record(chain(), Fourier(3, size=0.6), Drive(), duration=8.0)
-    with pytest.raises(
-        IdentificationError, match=r"joint_1: a harmonic of its angle needs a whole period, and it goes over"
-    ):
+    with pytest.raises(IdentificationError, match="joint_1: a harmonic of its angle needs a whole period"):
         LinkIdentification(chain(), JointFriction(harmonics=(1,))).fit(recording)
     one_way = replace(recording, position=recording.position + 3.0 * recording.time[:, None] * [0, 1, 0])
-    with pytest.raises(
-        IdentificationError, match=r"joint_2: a sliding length shows where the joint reverses.*record slow"
-    ):
+    with pytest.raises(IdentificationError, match="joint_2: a sliding length shows where the joint reverses"):
         LinkIdentification(chain(), JointFriction(sliding_length=1e-3)).fit(one_way)
     with pytest.raises(IdentificationError, match="terms 'load' need accelerations"):
         LinkIdentification(chain(), JointFriction(load=True), equations="integral").fit(recording)

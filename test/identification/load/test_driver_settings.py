@@ -55,11 +55,7 @@ def test_settings_of_the_gravity_compensation_filter():
     assert chain["params"] == {
         "world_frame": "base_link",
         "sensor_frame": "tool",
-        "tool": {
-            "mass": near(3.2),
-            "CoG": near([0.03, -0.05, 0.12]),
-            "gravity_field": [0.0, 0.0, -9.80665],
-        },
+        "tool": {"mass": near(3.2), "CoG": near([0.03, -0.05, 0.12]), "gravity_field": [0.0, 0.0, -9.80665]},
     }
 
 

@@ -70,8 +70,7 @@ def test_identifies_the_bias_without_load():
 
 
 @pytest.mark.parametrize(
-    ("wrench", "message"),
-    [(EVEN.in_base(EVEN.load + BIAS), "contradicts the data"), (-EVEN.load, "other sign")],
+    ("wrench", "message"), [(EVEN.in_base(EVEN.load + BIAS), "contradicts the data"), (-EVEN.load, "other sign")]
 )
 def test_refuses_contradicting_settings(wrench, message):
     with pytest.raises(IdentificationError, match=message):

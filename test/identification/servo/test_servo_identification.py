@@ -134,19 +134,10 @@ def test_interpolates_between_commands(arm, command):
     ("spoil", "message"),
     [
         (lambda r: replace(r, command=None), "simulated: no commands of joint\\(s\\) lift; record the topic"),
-        (
-            lambda r: replace(r, command=CommandSeries(r.time, np.full_like(r.position, np.nan))),
-            "no commands of joint\\(s\\) lift",
-        ),
+        (lambda r: replace(r, command=CommandSeries(r.time, np.full_like(r.position, np.nan))), "no commands of joint"),
         (lambda r: replace(r, command=CommandSeries(r.time, r.position)), "'lift' are its commands, not measured"),
-        (
-            lambda r: replace(r, command=CommandSeries(r.time, np.zeros_like(r.position))),
-            "the command never changes, so that neither delay nor gain are determined",
-        ),
-        (
-            lambda r: replace(r, position=np.maximum.accumulate(r.position)),
-            "joint 'lift' never reverses, so its friction",
-        ),
+        (lambda r: replace(r, command=CommandSeries(r.time, np.zeros_like(r.position))), "the command never changes"),
+        (lambda r: replace(r, position=np.maximum.accumulate(r.position)), "joint 'lift' never reverses"),
         (lambda r: replace(r, position=0 * r.position), "no joint moves by more than 0.01"),
         (lambda r: r.slice(np.arange(r.n_samples) % 100 < 80), "no stretch with commands lasts 1 s without a gap"),
     ],
