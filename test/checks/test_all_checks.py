@@ -13,16 +13,10 @@ from scipy.interpolate import CubicSpline
 import dynid_ros.checks
 from dynid_ros.checks import all_checks, finding
 from dynid_ros.errors import RecordingError
-from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
 
 RATE_HZ = 500
 N = 10 * RATE_HZ
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return RobotModel.from_urdf(planar_arm.urdf())
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,6 @@ N = 10 * RATE_HZ
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return RobotModel.from_urdf(planar_arm.urdf())
-
-
-@pytest.fixture(scope="module")
 def slow():
     rng = np.random.default_rng(0)
     time = np.arange(N) / RATE_HZ

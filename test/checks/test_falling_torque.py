@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import planar_arm
 import pytest
 
 from dynid_ros.checks.drift import explains_more, falling_joints
@@ -15,11 +14,6 @@ from dynid_ros.recording import Recording, check
 
 SLOPES_NM_S_PER_RAD = np.array([0.0, 0.0, 8.0])
 """Slopes by a driver that overcompensates viscous friction."""
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return RobotModel.from_urdf(planar_arm.urdf())
 
 
 def create_recording(robot, slopes=SLOPES_NM_S_PER_RAD, seed=0):

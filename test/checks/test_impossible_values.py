@@ -16,11 +16,6 @@ N = 1000
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return RobotModel.from_urdf(planar_arm.urdf())
-
-
-@pytest.fixture(scope="module")
 def clean():
     time = np.arange(N) / 100
     q = np.sin(np.outer(time, [0.5, 0.7, 0.9]))

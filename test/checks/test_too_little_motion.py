@@ -5,13 +5,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.checks.too_little_motion import check_motion
-from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return RobotModel.from_urdf(planar_arm.urdf())
 
 
 def create_recording(amplitude, duration=20.0, source="run"):

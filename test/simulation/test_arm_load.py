@@ -9,7 +9,6 @@ from scipy.special import ellipk
 
 from dynid_ros.errors import DynidError
 from dynid_ros.simulation import Drives, SimulatedArm, WrenchSensor, record, simulate
-from dynid_ros.trajectories import Trajectory
 
 G = 9.80665
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
@@ -17,12 +16,6 @@ ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
 LOAD = carried_loads.parameters()
 POINT_LOAD = np.array([2.0, 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0 * 0.09, 0.0, 2.0 * 0.09])
 """Point mass of 2 kg at 0.3 m along x."""
-
-
-@pytest.fixture
-def trajectory(demo_robot):
-    goal, zeros = START + np.array([0.4, -0.3, 0.5, -0.6, 0.5, 0.7]), np.zeros((3, 6))
-    return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([START, goal, START]), zeros, zeros)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
-from dynid_ros.trajectories import Trajectory
 
 G = 9.80665
 POSE = np.array([0.4, 0.7, 0.9, 0.5, -0.8, 0.3])
@@ -117,12 +116,6 @@ def create_flexible_arm(robot, springs=SPRINGS, drives=None, start=START, **sett
     values = {"coulomb": 0.0, "viscous": VISCOUS, "rotor_inertia": MOTOR_INERTIA}
     values.update(drives or {})
     return SimulatedArm(robot, drives=Drives(**values), springs=springs, start=start, **settings)
-
-
-@pytest.fixture
-def trajectory(demo_robot):
-    goal, zeros = START + np.array([0.4, -0.3, 0.5, -0.6, 0.5, 0.7]), np.zeros((3, 6))
-    return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([START, goal, START]), zeros, zeros)
 
 
 @pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
