@@ -28,10 +28,14 @@ INPUT_COUNTS = {
 SEED = 20
 
 
-def fuzz_target(target, folder):
+def assert_sound(target, folder):
+    """Check that the target accepts and refuses some inputs, and fails on none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fuzz(target, INPUT_COUNTS.get(target.name, 75), SEED, folder)
+        tally = fuzz(target, INPUT_COUNTS.get(target.name, 75), SEED, folder)
+    assert not tally.failures, tally.describe_failures()
+    assert tally.accepted
+    assert tally.refused
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +47,12 @@ def bag_targets(tmp_path_factory):
 def test_readers_of_arm_files_accept_no_nonsense(target, tmp_path):
     for seed in target.seeds[: 1 if target.name == "identified.yaml" else None]:
         target.read(seed, tmp_path)  # the seeds must be valid
-    tally = fuzz_target(target, tmp_path)
-    assert not tally.failures, tally.describe_failures()
-    assert tally.accepted
-    assert tally.refused
+    assert_sound(target, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["CSV", "NPZ", "cameras", "MCAP", "SQLite bag", "bag folder", "bag messages"])
 def test_readers_of_recordings_accept_no_nonsense(name, bag_targets, tmp_path):
-    tally = fuzz_target(bag_targets[name], tmp_path)
-    assert not tally.failures, tally.describe_failures()
-    assert tally.accepted
-    assert tally.refused
+    assert_sound(bag_targets[name], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +68,7 @@ def test_readers_of_recordings_accept_no_nonsense(name, bag_targets, tmp_path):
 def test_nodes_accept_no_nonsense(module, name, tmp_path):
     pytest.importorskip("rclpy")
     targets = importlib.import_module(f"fuzzing.{module}").TARGETS
-    tally = fuzz_target(next(target for target in targets if target.name == name), tmp_path)
-    assert not tally.failures, tally.describe_failures()
-    assert tally.accepted
-    assert tally.refused
+    assert_sound(next(target for target in targets if target.name == name), tmp_path)
 
 
 def read_faulty(data):
