@@ -21,7 +21,7 @@ def run_compensated(name, mass=0.0, **options):
     loop = ServoLoop(make(seed=4), mass, **options).start(pose)
     uncompensated_sag = loop.sag(pose)
     loop.enable().compensator.aim(pose)
-    return loop.run(4.0), pose, uncompensated_sag
+    return loop.run(2.5), pose, uncompensated_sag
 
 
 @pytest.mark.parametrize("mass", [0.0, 0.2])

@@ -64,7 +64,7 @@ class ServoLoop:
         """Let the servos hold a set-point without compensation until they rest."""
         self.command = np.array(pose, dtype=float)
         self.data.qpos[self._joints] = self.command
-        return self.run(4.0)
+        return self.run(2.0)
 
     def enable(self) -> ServoLoop:
         """Enable from the set-point that the resting arm shows."""
@@ -89,8 +89,7 @@ class ServoLoop:
             self.command = np.array(self.servo.command(self.compensator.desired, torque))
         self.commands.append(self.command)
         self.data.ctrl[self._order] = self.command
-        for _ in range(SUBSTEPS):
-            self._mujoco.mj_step(self.model, self.data)
+        self._mujoco.mj_step(self.model, self.data, nstep=SUBSTEPS)
 
     def sag(self, pose: Sequence[float]) -> float:
         """Return the largest distance of a joint from a pose, rad."""
