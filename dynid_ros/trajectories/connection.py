@@ -1,4 +1,4 @@
-"""Moves of one joint by sines, and moves from pose to pose that avoid what the straight move would hit."""
+"""Sinusoidal motions of one joint, and collision-free moves between poses by a probabilistic roadmap."""
 
 from functools import cached_property
 from itertools import pairwise
@@ -14,14 +14,21 @@ from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move
 
 POINTS_PER_CYCLE = 50
 USED_LIMIT_FRACTION = 0.99
-"""Fraction of the limits that is used, because values between the points are not checked one by one."""
+"""Fraction of the limits that a sine may reach at its points, because values between the points may be larger."""
+N_ROADMAP_POSES = 256
+N_NEIGHBOURS = 12
+"""Number of nearest poses to which a pose of the roadmap is connected."""
+POSES_PER_EDGE = 24
+"""Number of poses that are checked on each edge of the roadmap; the edges of a motion are then checked more finely."""
+MIN_MOVE_S = 0.1
+"""Shortest duration of a move, s."""
 
 
 def swing(frequency: float, cycles: int, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return a sine of unit amplitude and its first three derivatives, each (M,), at times (M,).
+    """Return a sine of unit amplitude and its first three derivatives, each (M,), at times (M,), s.
 
-    The amplitude grows over the first cycle like a minimum-jerk move, stays at one for `cycles`, and vanishes over the
-    last cycle. Value, velocity and acceleration therefore start and end at zero.
+    The amplitude grows over the first cycle like a minimum-jerk move, stays at one for `cycles` cycles, and falls to
+    zero over a last cycle. Value, velocity and acceleration therefore start and end at zero.
     """
     time = np.asarray(time, dtype=float)
     rate = 2 * np.pi * frequency
@@ -29,7 +36,7 @@ def swing(frequency: float, cycles: int, time: ArrayLike) -> tuple[NDArray, NDAr
     end = (cycles + 2) * period
     is_first_half = time <= end / 2
     from_nearer_end = np.where(is_first_half, time, end - time)
-    # Amplitude and its derivatives; odd derivatives change their sign in the second half.
+    # The amplitude is symmetric in time, so its odd derivatives change their sign in the second half.
     (amplitude,), (slope,), (curvature,) = (values.T for values in minimum_jerk([0.0], [1.0], period, from_nearer_end))
     sign = np.where(is_first_half, 1.0, -1.0)
     slope = sign * slope
@@ -86,13 +93,6 @@ def _times(frequency: float, cycles: int) -> NDArray:
     return np.linspace(0.0, (cycles + 2) / frequency, POINTS_PER_CYCLE * (cycles + 2) + 1)
 
 
-N_ROADMAP_POSES = 256
-N_NEIGHBOURS = 12
-POSES_PER_EDGE = 24
-"""Poses that are checked on each straight line of the roadmap; the lines of a motion are then checked closely."""
-MIN_MOVE_S = 0.1
-
-
 class Bounds(Protocol):
     """Bounds of the arm's poses and motions."""
 
@@ -100,14 +100,17 @@ class Bounds(Protocol):
         """Return a mask (N,) of the allowed positions (N, n)."""
 
     def check(self, trajectory: Trajectory) -> None:
-        """Raise `TrajectoryError` where the motion violates a bound."""
+        """Raise `TrajectoryError` if the motion violates a bound."""
 
 
 class Connection:
-    """Finds minimum-jerk moves, at rest at each pose, as fast as `limits` allow.
+    """Planner of minimum-jerk moves between poses, as fast as the limits allow and at rest at each pose.
 
-    Where the straight move would leave the workspace, the motion follows a probabilistic roadmap (Kavraki et al.
-    1996).
+    If the straight move would violate a bound, the motion follows a probabilistic roadmap (Kavraki et al. 1996).
+
+    Args:
+        limits: limits of the joints.
+        workspace: bounds of poses and motions.
     """
 
     def __init__(self, limits: MotionLimits, workspace: Bounds) -> None:
@@ -118,8 +121,8 @@ class Connection:
         """Plan a motion from `start` to `goal` (n,).
 
         Raises:
-            TrajectoryError: a pose is not one finite position for each joint; or no motion was found, with the
-                violation of the straight move.
+            TrajectoryError: a pose is not one finite position for each joint; or no motion was found, and the message
+                has the violation of the straight move.
         """
         first = self._checked_pose("start", start)
         last = self._checked_pose("goal", goal)
@@ -142,7 +145,8 @@ class Connection:
             The motion, and the start and end (P, 2) of each dwell, s.
 
         Raises:
-            TrajectoryError: no poses, negative dwells, or no safe motion to a pose; names the pose.
+            TrajectoryError: there are no poses, a dwell is negative, or there is no safe motion to a pose, which the
+                message names.
         """
         poses = np.asarray(poses, dtype=float)
         if poses.ndim != 2 or not poses.size:
@@ -164,7 +168,7 @@ class Connection:
         return Trajectory.join(parts), np.column_stack([starts, starts + dwell])
 
     def groups(self, poses: NDArray) -> NDArray:
-        """Return the number (P,) of the connected part of the roadmap that each pose (P, n) reaches, or −1."""
+        """Return the number (P,) of the connected component of the roadmap that each pose (P, n) reaches, or −1."""
         via, times = self._roadmap
         _, parts = connected_components(times > 0.0, directed=False)
         distance = np.abs(poses[:, np.newaxis] - via) @ (1.0 / self._limits.velocity)
@@ -192,7 +196,11 @@ class Connection:
         return motion
 
     def _detour(self, start: NDArray, goal: NDArray) -> Trajectory | None:
-        """Return the fastest motion along the roadmap whose moves are all safe, if there is one."""
+        """Return the fastest motion along the roadmap whose moves are all safe; None if there is none.
+
+        Edges are checked closely only if they are on the fastest path; an edge that fails is removed, and the search is
+        repeated.
+        """
         via, roadmap_times = self._roadmap
         poses = np.concatenate([[start, goal], via])
         times = np.zeros((len(poses), len(poses)))
@@ -218,7 +226,7 @@ class Connection:
 
     @cached_property
     def _roadmap(self) -> tuple[NDArray, NDArray]:
-        """Poses (P, n), and durations (P, P) of moves between neighbours; 0 where there is no move."""
+        """Poses (P, n), and durations (P, P), s, of moves between neighbours; 0: no move."""
         poses = self._limits.poses(N_ROADMAP_POSES)
         poses = poses[self._workspace.allowed(poses)]
         distance = np.abs(poses[:, np.newaxis] - poses) @ (1.0 / self._limits.velocity)
@@ -230,7 +238,7 @@ class Connection:
         return poses, np.maximum(times, times.T)
 
     def _durations(self, starts: NDArray, goals: NDArray) -> NDArray:
-        """Return the durations (M,) of straight moves, 0 where a pose of the move is not allowed."""
+        """Return the durations (M,), s, of straight moves; 0 if a pose of the move is not allowed."""
         fraction = np.linspace(0.0, 1.0, POSES_PER_EDGE)[:, np.newaxis]
         lines = starts[:, np.newaxis] + fraction * (goals - starts)[:, np.newaxis]
         allowed = self._workspace.allowed(lines.reshape(-1, starts.shape[1])).reshape(-1, POSES_PER_EDGE).all(axis=1)

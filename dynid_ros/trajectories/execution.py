@@ -1,4 +1,4 @@
-"""Execution of a motion by a controller: pieces of it, its stop, and the tracking error."""
+"""Execution of a motion by a controller: division into pieces, stop on the path, and check of the tracking error."""
 
 from dataclasses import dataclass
 
@@ -14,24 +14,26 @@ STOP_DURATIONS_S = np.geomspace(MIN_STOP_S, 10.0, 41)
 """Durations of a stop that are tried, shortest first."""
 STOP_RATE_HZ = 100.0
 STOP_JERK_FACTOR = 1.5
-"""Jerk of a stop, relative to the limit: a motion at its jerk limit could not be slowed down otherwise."""
+"""Largest jerk of a stop over the limit; above 1, because a motion at its jerk limit needs more jerk to slow down."""
 PEAK_ACCELERATION = 3.94
-"""Largest acceleration, in v/T, of the quintic that brings a speed v to rest at its start within T."""
+"""Largest acceleration, in v/T, of the quintic that begins with speed v and returns to rest at its start within T."""
 PEAK_JERK = 36.0
 """Largest jerk of that quintic, in v/T²."""
 MIN_POINT_INTERVAL_S = 0.005
-"""Smallest interval between two points of a piece: times in messages are rounded."""
+"""Shortest interval between two points of a piece, s, because times in messages are rounded."""
 MIN_REMAINDER_S = 0.5
-"""Rest of a motion that is added to the last piece rather than sent separately."""
+"""Shortest remainder of a motion, s, that is sent as a piece; a shorter one is added to the piece before."""
+INSTANTS_PER_LATENCY = 6
+"""Number of instants within the latency that are compared with the measured position."""
 
 
 def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajectory:
     """Plan a stop from the state of `trajectory` at `time` (s), in the shortest time that the limits allow.
 
-    The arm stays on the path of the motion, which has been checked, and slows down along it: the path's own time runs
-    at a rate that falls smoothly from 1 to 0. Position, velocity and acceleration are continuous, and the velocity is
-    nowhere higher than on the motion itself. Where no duration keeps to the limits, because the motion violates them
-    too, the duration with the smallest excess is taken.
+    The arm slows down along the path of the motion, which has been checked: the time of the motion advances at a rate
+    that falls smoothly from 1 to 0. Position, velocity and acceleration are continuous, and the velocity is nowhere
+    higher than in the motion itself. If no duration keeps to the limits, because the motion violates them too, the
+    duration with the smallest excess is used.
     """
     smallest_excess = np.inf
     for duration in STOP_DURATIONS_S:
@@ -51,13 +53,13 @@ def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajector
 def cut_piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits) -> tuple[Trajectory, float]:
     """Cut a piece out of a motion, with a stop after it.
 
-    A controller that receives no further piece comes to rest on the path of the motion, within the limits. Where
-    little of the motion is left after `end`, the piece contains the whole rest, and its stop is the end of the motion.
+    A controller that receives no further piece therefore comes to rest on the path of the motion, within the limits. If
+    the remainder of the motion after `end` is short, the piece contains it, and ends at the end of the motion.
 
     Args:
         motion: the motion.
-        begin: start of the piece, s.
-        end: start of the stop, s.
+        begin: start of the piece in the time of the motion, s.
+        end: start of the stop in the time of the motion, s.
         limits: limits of the stop.
 
     Returns:
@@ -72,7 +74,7 @@ def cut_piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits
 
 
 def coast(limits: MotionLimits, position: ArrayLike, velocity: ArrayLike) -> Trajectory:
-    """Plan a stop along a straight line from `position` and `velocity`, each (n,), as fast as the limits allow."""
+    """Plan a stop along a straight line from `position` and `velocity`, each (n,), as quickly as the limits allow."""
     ends = np.array([0.0, 2.0 * STOP_DURATIONS_S[-1]])
     straight = np.asarray(position, dtype=float) + ends[:, np.newaxis] * np.asarray(velocity, dtype=float)
     steady = np.broadcast_to(np.asarray(velocity, dtype=float), straight.shape)
@@ -80,9 +82,9 @@ def coast(limits: MotionLimits, position: ArrayLike, velocity: ArrayLike) -> Tra
 
 
 def standstill(limits: MotionLimits, position: ArrayLike, speed: float) -> Trajectory:
-    """Plan a rest at `position` (n,) for an arm that passes there with at most `speed` (per s).
+    """Plan a rest at `position` (n,) for an arm that passes this position with at most `speed` (per s).
 
-    The rest lasts as long as the limits of acceleration and jerk need to take up the speed.
+    The rest lasts so long that the arm can stop and return within the limits of acceleration and jerk.
     """
     by_acceleration = PEAK_ACCELERATION * speed / float(np.min(limits.acceleration))
     by_jerk = float(np.sqrt(PEAK_JERK * speed / np.min(limits.jerk)))
@@ -94,7 +96,7 @@ def _slow_down(trajectory: Trajectory, start: float, duration: float) -> tuple[T
     time: NDArray = np.linspace(0.0, duration, int(np.ceil(duration * STOP_RATE_HZ)) + 1)
     s = time / duration
     path_time = start + duration * (s - s**3 + s**4 / 2)
-    # First to third derivative of the path's time.
+    # First to third derivative of the path time with respect to time; then the chain rule.
     rate = (1 - 3 * s**2 + 2 * s**3)[:, np.newaxis]
     rate_change = (-6 * s * (1 - s) / duration)[:, np.newaxis]
     rate_curvature = (-6 * (1 - 2 * s) / duration**2)[:, np.newaxis]
@@ -104,16 +106,12 @@ def _slow_down(trajectory: Trajectory, start: float, duration: float) -> tuple[T
     return Trajectory(trajectory.joint_names, time, *fields), jerk
 
 
-INSTANTS_PER_LATENCY = 6
-"""Number of instants within the latency that are compared with the measured position."""
-
-
 @dataclass(frozen=True)
 class MotionInProgress:
-    """A trajectory that started at a time of some clock.
+    """A trajectory that a controller is executing.
 
     Attributes:
-        start: time of its first sample, s.
+        start: time of the first sample on the clock of the caller, s.
         tracking_error_limit: (n,) largest distance of a joint from the motion, rad or m.
         latency: largest age of a measured position, s.
     """
@@ -132,10 +130,10 @@ class MotionInProgress:
         return float(np.clip((now - self.start) / self.trajectory.duration, 0.0, 1.0))
 
     def check(self, measured: ArrayLike, now: float) -> None:
-        """Check that the arm, at `measured` (n,), is where the motion is `now` or was within the latency.
+        """Check that `measured` (n,) is near a position of the motion between `now` minus the latency and `now`.
 
         Raises:
-            TrajectoryError: a joint is too far away; names joint, measured and expected position.
+            TrajectoryError: a joint is too far away; the message has joint, measured and expected position.
         """
         recent = self.trajectory.at(now - self.start - np.linspace(0.0, self.latency, INSTANTS_PER_LATENCY))[0]
         measured = np.asarray(measured, dtype=float)

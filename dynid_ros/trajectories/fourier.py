@@ -1,4 +1,4 @@
-"""Periodic motion as a finite Fourier series (Swevers et al. 1997), at rest where a period starts and ends."""
+"""Periodic motion as a finite Fourier series (Swevers et al. 1997), at rest at the start and end of a period."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,31 +13,31 @@ from dynid_ros.trajectories.trajectory import Trajectory, open_document
 
 FOURIER_FORMAT = "dynid-fourier/1"
 FILE_ROUNDING = 1e-8
-"""Largest change of a coefficient, relative to the largest one, that the rounding in a file explains."""
+"""Largest change of a coefficient, relative to the largest coefficient, that the rounding in a file can cause."""
 POINTS_PER_CYCLE = 25
 """Samples per cycle of the highest harmonic. Quintics between the samples match the series to 1e-8 of its amplitude."""
 PEAK_FACTOR = 1.0 / np.cos(np.pi / POINTS_PER_CYCLE)
-"""Largest magnitude of a trigonometric polynomial, relative to its largest sample.
+"""Upper bound of the ratio of the peak of a trigonometric polynomial to its largest sample.
 
-Around its peak it falls no faster than a cosine of its highest frequency (M. Riesz 1914).
+Around its peak the polynomial falls no faster than a cosine of its highest frequency (M. Riesz 1914).
 """
 MAX_RELATIVE_REST = 1e-9
-"""Velocity or acceleration at time 0 that counts as rest, relative to the largest."""
+"""Largest velocity or acceleration at time 0 that counts as rest, relative to the peak."""
 
 
 @dataclass(frozen=True)
 class FourierSeries:
     """q(t) = offset + Σ sine_k / (k w) sin(k w t) − cosine_k / (k w) cos(k w t), k = 1 … H, w = 2 π base_frequency.
 
-    The velocity is Σ sine_k cos(k w t) + cosine_k sin(k w t). The spectrum ends at H times the base frequency, all
-    derivatives are exact, and periods can be averaged.
+    The velocity is Σ sine_k cos(k w t) + cosine_k sin(k w t). The motion has no frequencies above H times the base
+    frequency, its derivatives are known exactly, and measurements of several periods can be averaged.
 
     Attributes:
         joint_names: n names.
         base_frequency: frequency of the first harmonic, Hz.
         offset: (n,) rad or m.
-        sine: (n, H) per s.
-        cosine: (n, H) per s.
+        sine: (n, H) coefficients, rad/s or m/s.
+        cosine: (n, H) coefficients, rad/s or m/s.
     """
 
     joint_names: tuple[str, ...]
@@ -50,9 +50,9 @@ class FourierSeries:
     def at_rest(
         joint_names: tuple[str, ...], base_frequency: float, sine: ArrayLike, cosine: ArrayLike
     ) -> "FourierSeries":
-        """Return the series nearest to given coefficients (n, H) that is at rest at time 0; its offset is zero.
+        """Return the series nearest to the coefficients (n, H) that is at rest at time 0; its offset is zero.
 
-        Velocity and acceleration vanish at time 0 where Σ sine_k = 0 and Σ k cosine_k = 0 for every joint.
+        Velocity and acceleration at time 0 are zero if Σ sine_k = 0 and Σ k cosine_k = 0 for every joint.
 
         Raises:
             TrajectoryError: fewer than two harmonics, which leave no motion, or a frequency that is not positive.
@@ -72,10 +72,11 @@ class FourierSeries:
     def read(path: str | Path) -> "FourierSeries":
         """Read the series of a planned Fourier motion, YAML of `format: dynid-fourier/1`.
 
-        A series that lost its rest at time 0 by rounding in the file is at rest again.
+        If the rounding of coefficients in the file has shifted the series from rest at time 0, this is corrected.
 
         Raises:
-            TrajectoryError: the file cannot be read, is not safe YAML, or is not such a series; names joint and entry.
+            TrajectoryError: the file cannot be read, is not safe YAML, or does not contain such a series; the message
+                names joint and entry.
         """
         with open_document(path, "Fourier motion", FOURIER_FORMAT) as content:
             joints = content["joints"]
@@ -137,7 +138,7 @@ class FourierSeries:
         return -(np.cos(angle) * rate**2) @ self.sine.T - (np.sin(angle) * rate**2) @ self.cosine.T
 
     def peaks(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return bounds (n,) of the motion: lowest and highest position, speed and acceleration; see `PEAK_FACTOR`."""
+        """Return bounds (n,) of lowest position, highest position, speed and acceleration; see `PEAK_FACTOR`."""
         position, velocity, acceleration = self.at(self.times()[:-1])
         middle = (position.max(axis=0) + position.min(axis=0)) / 2
         half_range = PEAK_FACTOR * np.ptp(position, axis=0) / 2
@@ -146,11 +147,11 @@ class FourierSeries:
         return middle - half_range, middle + half_range, peak_speed, peak_acceleration
 
     def peak_jerk(self) -> NDArray:
-        """Return a bound (n,) of the jerk, per s³."""
+        """Return an upper bound (n,) of the absolute jerk, per s³."""
         return np.abs(self.jerk(self.times()[:-1])).max(axis=0) / np.cos(np.pi / POINTS_PER_CYCLE)
 
     def scaled(self, factor: ArrayLike) -> "FourierSeries":
-        """Return the series with amplitudes times `factor`, one value or (n,)."""
+        """Return the series with amplitudes multiplied by `factor`, one value or (n,)."""
         factor = np.broadcast_to(np.asarray(factor, dtype=float), self.offset.shape)[:, np.newaxis]
         return replace(self, sine=factor * self.sine, cosine=factor * self.cosine)
 

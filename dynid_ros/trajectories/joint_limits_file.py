@@ -1,4 +1,4 @@
-"""Limits of the joints from a `joint_limits.yaml` of MoveIt's Setup Assistant."""
+"""Reading joint limits from a `joint_limits.yaml` of MoveIt's Setup Assistant."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ LIMIT_KEYS = {
     "max_jerk": "has_jerk_limits",
     "max_effort": "has_effort_limits",
 }
-"""Key of each limit, and the key that switches it off."""
+"""Key of each limit, and the key that can disable it."""
 IGNORED_KEYS = {"angle_wraparound"}
 POSITIVE_KEYS = ("max_velocity", "max_acceleration", "max_jerk", "max_effort")
 LIMIT_ARGUMENTS = {
@@ -32,19 +32,22 @@ LIMIT_ARGUMENTS = {
     "max_jerk": "jerk_limits",
     "max_effort": "torque_limits",
 }
-"""Key of each limit, and its argument of `MotionLimits.of`."""
+"""Key of each limit, and the corresponding argument of `MotionLimits.of`."""
 
 
 def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]:
-    """Read limits (n,) by the arguments of `MotionLimits.of`, NaN where the file gives no limit.
+    """Return limits (n,) by argument of `MotionLimits.of`; NaN: the file has no such limit.
 
-    As in MoveIt, a limit is in force if it has a value that `has_…_limits` does not switch off. Accelerations are
-    limited to the deceleration (Pilz) where that is smaller. The default scaling factors only slow MoveIt's own motions
-    down and are not read.
+    As in MoveIt, a limit applies if it has a value and `has_…_limits` is not false. A deceleration limit (Pilz) below
+    the acceleration limit replaces it. The default scaling factors are ignored, because they only slow down MoveIt's
+    own motions.
 
     Args:
-        path: the file.
+        path: path of the file.
         robot: the arm; joints of its URDF that do not belong to the arm are skipped.
+
+    Raises:
+        TrajectoryError: the file cannot be read, names unknown joints, or an entry is not valid.
     """
     where = f"joint limits '{path}'"
     try:
@@ -75,7 +78,7 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
 
 
 def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:
-    """Return the limits of one joint that are in force, by their keys in the file."""
+    """Return the limits of one joint that apply, by their keys in the file."""
     if not isinstance(entry, Mapping):
         raise TrajectoryError(f"{where}: is {entry!r}; expected a mapping, as of max_acceleration: 2.0")
     valid_keys = {*LIMIT_KEYS, *LIMIT_KEYS.values(), *IGNORED_KEYS}

@@ -1,4 +1,4 @@
-"""Limits of the joints, and checks of a motion before it is sent."""
+"""Limits of the joints, and checks that a motion keeps to them before it is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,21 @@ from dynid_ros.trajectories.joint_limits_file import read_joint_limits
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
 per_joint = partial(arrays.per_joint, error=TrajectoryError)
-"""Return values (n,) from one value for all joints or one for each."""
+"""Return values (n,) from one value for all joints or one per joint; invalid values raise `TrajectoryError`."""
 
 MAX_LIMIT = 1e9
 """Largest limit, in any unit; products of larger numbers overflow."""
+N_HOLDING_POSES = 256
+N_HOLDING_POSITIONS = 33
+HOLDING_SWEEPS = 2
+"""Sampled poses, positions of each joint, and sweeps over all joints in the search for the largest holding torque."""
+MAX_CHECK_STEP_S = 0.005
+"""Longest interval between two checked instants of a motion, s."""
+MIN_CHECKS_PER_INTERVAL = 4
+RELATIVE_TOLERANCE = 1e-6
+"""Largest excess over a limit, relative to the limit, that rounding may cause."""
+RELATIVE_JERK_TOLERANCE = 1e-4
+"""The same for jerk, which is a third derivative of the rounded numbers in a file."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +39,15 @@ class MotionLimits:
     Attributes:
         joint_names: n names.
         units: "rad" or "m" for each joint.
+        lower: lowest position, rad or m.
+        upper: highest position, rad or m.
         velocity: highest speed, per s.
-        acceleration: highest acceleration, per s².
-        jerk: highest jerk, per s³; infinite: not limited.
-        torque: highest torque, N m, or force of a sliding joint, N; infinite: not limited.
+        acceleration: highest absolute acceleration, per s².
+        jerk: highest absolute jerk, per s³; infinite: not limited.
+        torque: highest absolute torque, N m, or force of a prismatic joint, N; infinite: not limited.
 
     Raises:
-        TrajectoryError: limits contradict each other or are not numbers; names the joint.
+        TrajectoryError: limits contradict each other or are not numbers; the message names the joint.
     """
 
     joint_names: tuple[str, ...]
@@ -80,26 +93,25 @@ class MotionLimits:
         torque_limits: ArrayLike = np.nan,
         joint_limits: str | Path | None = None,
     ) -> "MotionLimits":
-        """Take the limits of `robot`, narrowed or completed by the caller.
+        """Return the limits of `robot`, with narrower or missing limits from the arguments.
 
-        Each limit is one value for all joints or (n,). NaN is replaced by the limit of the file `joint_limits`, or
-        else by the URDF's.
+        Each limit is one value for all joints or (n,). NaN is replaced by the limit in the file `joint_limits`, or else
+        by the limit in the URDF.
 
         Args:
-            robot: the arm with the limits of its URDF; a continuous joint may turn from −π to π unless given otherwise.
-            acceleration_limits: per s²; URDFs contain them since version 1.2.
+            robot: the arm with the limits of its URDF; the default range of a continuous joint is −π to π.
+            acceleration_limits: per s²; in URDFs since version 1.2.
             position_lower: rad or m.
             position_upper: rad or m.
             velocity_limits: per s.
-            jerk_limits: per s³; not limited where neither they nor the URDF give a limit.
-            torque_limits: N m or N; not limited where neither they nor the URDF give a limit. They may exceed the
-                URDF's limits where these are placeholders, too low to hold the arm's own weight.
-            joint_limits: `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: no file. A narrower
-                limit of position, velocity, acceleration or jerk in the URDF takes precedence over the file.
+            jerk_limits: per s³; not limited if neither the arguments nor the URDF have a limit.
+            torque_limits: N m or N; not limited if neither the arguments nor the URDF have a limit. They may exceed the
+                limits in the URDF if these are placeholders, too low to hold the arm's own weight.
+            joint_limits: path of a `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: no file. A
+                narrower limit of position, velocity, acceleration or jerk in the URDF takes precedence over the file.
 
         Raises:
-            TrajectoryError: the file is refused; or a limit is neither given nor in the URDF, exceeds the URDF's, or
-                leaves an empty range.
+            TrajectoryError: the file is not valid; a limit is missing, exceeds that of the URDF, or leaves no range.
         """
         names = tuple(robot.joint_names)
         units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
@@ -137,11 +149,13 @@ class MotionLimits:
         return MotionLimits(names, units, *chosen)
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
-        """Spread poses (count, n) evenly over the limits.
+        """Return poses (count, n) that a Sobol sequence spreads evenly over the position limits.
+
+        If the range of a revolute joint exceeds one turn, the turn nearest to zero is used.
 
         Args:
             count: number of poses, a power of two.
-            inset: distance from the limits, rad or m. Of a longer range, the turn nearest to zero is used.
+            inset: distance from the limits, one value or (n,), rad or m.
 
         Raises:
             TrajectoryError: the range of a joint is empty.
@@ -162,16 +176,16 @@ class MotionLimits:
         return shortest_duration(displacement, self.velocity, self.acceleration, self.jerk)
 
     def scaled(self, speed: float, acceleration: float = 1.0, jerk: float = 1.0) -> "MotionLimits":
-        """Return limits with fractions of velocity, acceleration and jerk, and equal positions and torques."""
+        """Return limits with velocity, acceleration and jerk multiplied by factors, and equal position and torque."""
         return replace(
             self, velocity=speed * self.velocity, acceleration=acceleration * self.acceleration, jerk=jerk * self.jerk
         )
 
 
 def _described_limits(robot: RobotModel) -> dict[str, NDArray]:
-    """Return the limits (n,) of the URDF by the arguments of `MotionLimits.of`; NaN where the URDF gives no limit."""
+    """Return the limits (n,) of the URDF by argument of `MotionLimits.of`; NaN: the URDF has no such limit."""
     urdf = robot.limits
-    # Exporters write zeros where nothing was entered.
+    # Programs that export URDFs write zeros for missing limits.
     is_range = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
     return {
         "position_lower": urdf.lower * is_range,
@@ -186,7 +200,7 @@ def _described_limits(robot: RobotModel) -> dict[str, NDArray]:
 def _complete(
     given: Mapping[str, NDArray], file: Mapping[str, NDArray], described: Mapping[str, NDArray]
 ) -> dict[str, NDArray]:
-    """Complete limits (n,) from a file; the URDF narrows them, except torque limits."""
+    """Replace NaN in the limits (n,) by those of a file, or by narrower limits of the URDF except for torque."""
     completed = {}
     for name, limits in given.items():
         narrower = np.fmax if name == "position_lower" else np.fmin
@@ -196,7 +210,7 @@ def _complete(
 
 
 def _check_described_positions(robot: RobotModel, units: Sequence[str], given: Mapping[str, NDArray]) -> None:
-    """Refuse a reversed range of the URDF unless both ends are given; two zeros mean that the URDF has no limits."""
+    """Check that no range in the URDF is reversed, unless both limits are given; two zeros mean missing limits."""
     for name, unit, lower, upper, *ends in zip(
         robot.joint_names,
         units,
@@ -216,11 +230,15 @@ def _check_described_positions(robot: RobotModel, units: Sequence[str], given: M
 def _choose(
     joint_names: Sequence[str], argument: str, given: NDArray, described: NDArray, default: ArrayLike
 ) -> NDArray:
-    """Choose the limits (n,) that are given, else those of the URDF, else the default."""
-    chosen = np.where(np.isfinite(described), described, default)
-    chosen = np.where(np.isfinite(given), given, chosen)
-    is_wider = chosen < described if argument == "position_lower" else chosen > described
-    for name, limit, bound, wider in zip(joint_names, chosen, described, is_wider, strict=True):
+    """Return the given limits (n,), or else those of the URDF, or else the default.
+
+    Raises:
+        TrajectoryError: a limit is missing, or wider than that of the URDF.
+    """
+    limits = np.where(np.isfinite(described), described, default)
+    limits = np.where(np.isfinite(given), given, limits)
+    is_wider = limits < described if argument == "position_lower" else limits > described
+    for name, limit, bound, wider in zip(joint_names, limits, described, is_wider, strict=True):
         if np.isnan(limit):
             option = f"--{argument.replace('_', '-')}"
             raise TrajectoryError(
@@ -228,7 +246,7 @@ def _choose(
             )
         if np.isfinite(bound) and wider:
             raise TrajectoryError(f"{argument} of joint '{name}' is {limit:g}, wider than the URDF's {bound:g}")
-    return chosen
+    return limits
 
 
 def sobol_points(count: int, dimensions: int) -> NDArray:
@@ -238,16 +256,11 @@ def sobol_points(count: int, dimensions: int) -> NDArray:
     return qmc.Sobol(dimensions, scramble=False).random(count)
 
 
-N_HOLDING_POSES = 256
-N_HOLDING_POSITIONS = 33
-"""Positions of each joint that are compared."""
-HOLDING_SWEEPS = 2
-
-
 def holding_torque(robot: RobotModel, lower: NDArray, upper: NDArray) -> NDArray:
-    """Estimate the largest torque (n,) that holds the arm's own weight, within positions (n,), N m or N.
+    """Estimate the largest torque (n,), N m or N, that holds the arm's own weight in poses between `lower` and `upper`.
 
-    The worst of the sampled poses is improved joint by joint. The result is a lower bound, and close to the maximum.
+    A coordinate search starts from the sampled pose with the largest torque. The result is at most the true maximum,
+    and close to it.
     """
     if not (np.all(np.isfinite(lower) & np.isfinite(upper)) and np.any(robot.parameters)):
         return np.zeros(robot.n_joints)
@@ -288,23 +301,15 @@ def describe_weak_joints(robot: RobotModel, limits: MotionLimits) -> list[str]:
     ]
 
 
-MAX_CHECK_STEP_S = 0.005
-"""Longest interval between two checked instants of a motion."""
-MIN_CHECKS_PER_INTERVAL = 4
-RELATIVE_TOLERANCE = 1e-6
-"""Excess over a limit, relative to the limit, that rounding may cause."""
-RELATIVE_JERK_TOLERANCE = 1e-4
-"""Excess of jerk that rounding may cause; jerk is a third derivative of the numbers in a file."""
-
-
 def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
     """Check that a motion is finite and keeps to position, velocity, acceleration and jerk limits.
 
-    The motion is checked at and between its samples. A jump between two samples appears as the velocity or
-    acceleration that it would take.
+    The motion is checked at and between its samples. A jump between two samples appears as the velocity or acceleration
+    that the interpolation would need.
 
     Raises:
-        TrajectoryError: names joint, time, value and bound of the worst violation of its kind.
+        TrajectoryError: the motion violates a limit; the message has joint, time, value and limit of the worst
+            violation.
     """
     if trajectory.joint_names != limits.joint_names:
         raise TrajectoryError(f"the motion is of joints {trajectory.joint_names}, the limits of {limits.joint_names}")
@@ -329,11 +334,11 @@ def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
 def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel, margin: float = 0.0) -> None:
     """Check that the nominal torque of a motion stays within (1 − `margin`) of the limits.
 
-    The nominal torque contains neither friction nor rotors nor errors of the description, so the margin covers them.
+    The nominal torque contains neither friction nor rotor inertia nor errors of the URDF. The margin is for these.
 
     Raises:
-        TrajectoryError: names joint, time, torque and bound; or the joints whose torque is unknown because the
-            robot's description has no mass there; or the margin is outside 0 … 1.
+        TrajectoryError: a torque is too large, and the message has joint, time, torque and limit; the torque of a joint
+            is unknown because the URDF has no mass beyond the joint; or the margin is not between 0 and 1.
     """
     if not 0 <= margin < 1:
         raise TrajectoryError(f"the torque margin is {margin:g}; it must be 0 or more and below 1")
@@ -357,7 +362,7 @@ def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel
 
 
 def joints_with_unknown_torque(limits: MotionLimits, robot: RobotModel) -> list[str]:
-    """Return the joints with a torque limit but without any mass between joint and tip in the robot's description."""
+    """Return the joints with a torque limit for which the URDF has no mass between joint and tip."""
     mass = robot.parameters[::PARAMETERS_PER_LINK]
     carried = robot.chain.moved @ mass
     return [
@@ -368,7 +373,7 @@ def joints_with_unknown_torque(limits: MotionLimits, robot: RobotModel) -> list[
 
 
 def check_times(trajectory: Trajectory) -> NDArray:
-    """Return the instants, at and closely between the samples, that a check of a motion uses, s."""
+    """Return the instants (M,), s, at which a motion is checked: its samples, and instants between them."""
     intervals = np.diff(trajectory.time)
     counts = np.maximum(np.ceil(intervals / MAX_CHECK_STEP_S).astype(int), MIN_CHECKS_PER_INTERVAL)
     starts = np.repeat(trajectory.time[:-1], counts)
@@ -381,11 +386,11 @@ def check_start(trajectory: Trajectory, measured: ArrayLike, tolerance: ArrayLik
 
     Args:
         trajectory: the motion.
-        measured: (n,) rad or m.
+        measured: (n,) measured position, rad or m.
         tolerance: largest distance, one value or (n,), rad or m.
 
     Raises:
-        TrajectoryError: names the joint and both positions.
+        TrajectoryError: the motion starts elsewhere or not at rest; the message names the joint.
     """
     distance = np.abs(trajectory.position[0] - np.asarray(measured, dtype=float))
     tolerance = per_joint(tolerance, trajectory.joint_names, "start tolerance")
@@ -412,9 +417,10 @@ def _check_bound(
     per: str = "",
     tolerance: float = RELATIVE_TOLERANCE,
 ) -> None:
-    """Raise for the value (M, n), at times (M,) or (M, n), s, that exceeds its bound (n,) most.
+    """Raise a `TrajectoryError` if a value (M, n) at times (M,) or (M, n), s, exceeds its bound (n,).
 
-    The sign is 1 for an upper bound, -1 for a lower one. `per` is a suffix of the unit, `tolerance` a relative excess.
+    The sign is 1 for an upper bound, -1 for a lower one. The suffix `per` follows the unit of the joint, and
+    `tolerance` is the largest relative excess that is allowed.
     """
     with np.errstate(invalid="ignore"):
         excess = np.where(np.isfinite(bound), sign * (values - bound) - tolerance * np.abs(bound), -np.inf)

@@ -1,4 +1,4 @@
-"""A planned motion of all joints over time, and its YAML file."""
+"""A planned motion of all joints over time, its YAML file, and minimum-jerk moves."""
 
 from __future__ import annotations
 
@@ -27,19 +27,26 @@ MAX_FILE_BYTES = 50 * MEGABYTE
 TRAJECTORY_FORMAT = "dynid-trajectory/1"
 FIELDS = ("time", "position", "velocity", "acceleration")
 MAX_DURATION_S = 8 * 3600.0
-"""Longest motion, a working day."""
+"""Longest duration of a motion, s: a working day."""
 MIN_RELATIVE_JERK_JUMP = 0.01
-"""Smallest jump of the jerk at a sample that counts as one, relative to the joint's largest jerk."""
+"""Smallest discontinuity of the jerk at a sample that counts as a jump, over the joint's largest jerk."""
 MIN_JUMP_DISPLACEMENT = 1e-9
-"""Smallest displacement that a jump of the jerk causes between two samples, rad or m; rounding causes less."""
+"""Smallest displacement, rad or m, that a jump of the jerk causes within a sampling period; rounding causes less."""
 JOIN_TOLERANCE = 1e-9
 """Largest difference of position or velocity between parts that are joined, rad or m (per s)."""
 MIN_LAST_INTERVAL_S = 1e-6
+"""Shortest interval before the last sample, s."""
+PEAK_VELOCITY = 15 / 8
+"""Largest velocity of a minimum-jerk move, in Δ/T (at the middle)."""
+PEAK_ACCELERATION = 10 / np.sqrt(3)
+"""Largest acceleration of a minimum-jerk move, in Δ/T² (at s = (3 ∓ √3)/6)."""
+PEAK_JERK = 60.0
+"""Largest jerk of a minimum-jerk move, in Δ/T³ (at both ends)."""
 
 
 @contextmanager
 def open_document(path: str | Path, kind: str, form: str) -> Iterator[dict]:
-    """Open a YAML file; errors inside the block name the file as well."""
+    """Yield the content of a YAML file of the format `form`; errors inside the block get the name of the file."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
         content = _parse_rows(text) or parse_yaml(text)
@@ -94,7 +101,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def check_duration(duration: float) -> None:
-    """Refuse a motion of more than a working day; `duration` in s."""
+    """Raise a `TrajectoryError` for a duration, s, of more than a working day."""
     if not duration <= MAX_DURATION_S:
         raise TrajectoryError(
             f"a motion of {duration:.3g} s takes more than {MAX_DURATION_S / 3600:g} h; move faster, rest for less "
@@ -104,9 +111,9 @@ def check_duration(duration: float) -> None:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """N samples of n joints, joined by quintics that match position, velocity and acceleration at both ends.
+    """N samples of n joints, joined by quintics that match position, velocity and acceleration at both samples.
 
-    `joint_trajectory_controller` interpolates points in this way too. A minimum-jerk move needs two samples only.
+    `joint_trajectory_controller` interpolates points in this way too. A minimum-jerk move needs only two samples.
 
     Attributes:
         joint_names: n names.
@@ -165,18 +172,18 @@ class Trajectory:
         return position, np.where(outside, 0.0, velocity), np.where(outside, 0.0, acceleration)
 
     def jerk(self, time: ArrayLike) -> NDArray:
-        """Return the jerk (M, n), per s³, at times (M,); at a sample where it jumps, the value after the sample."""
+        """Return the jerk (M, n), per s³, at times (M,); at a sample with a jump of the jerk, the value after it."""
         time = np.asarray(time, dtype=float)
         outside = (time < 0.0) | (time > self.duration)
         return np.where(outside[..., np.newaxis], 0.0, self._jerk_spline(np.clip(time, 0.0, self.duration)))
 
     def jerk_peaks(self) -> tuple[NDArray, NDArray]:
         """Return time and value of the largest jerk between two samples, each (N − 1, n)."""
-        # Between two samples the jerk is a parabola, here in Bernstein's basis.
+        # Between two samples the jerk is a parabola, with its coefficients in the Bernstein basis.
         start, middle, end = self._jerk_spline.c
         curvature = start - 2 * middle + end
-        turning = np.clip((start - middle) / np.where(curvature == 0.0, 1.0, curvature), 0.0, 1.0)
-        places = np.stack([np.zeros_like(turning), turning, np.ones_like(turning)])
+        vertex = np.clip((start - middle) / np.where(curvature == 0.0, 1.0, curvature), 0.0, 1.0)
+        places = np.stack([np.zeros_like(vertex), vertex, np.ones_like(vertex)])
         values = (1 - places) ** 2 * start + 2 * places * (1 - places) * middle + places**2 * end
         largest = np.argmax(np.abs(values), axis=0)[np.newaxis]
         place, peak = (np.take_along_axis(choices, largest, 0)[0] for choices in (places, values))
@@ -190,10 +197,10 @@ class Trajectory:
     def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
         from scipy.interpolate import BPoly  # noqa: PLC0415 - it takes long to load, and a check plans no motion
 
-        # Displacements from the last sample, so that a rest is exact to the last digit.
+        # The splines are of displacements from the sample before, so that rounding does not move an arm at rest.
         step = np.diff(self.time)[:, np.newaxis]
         change = np.diff(self.position, axis=0)
-        control = []  # control points of the quintics in Bernstein's basis
+        control = []  # coefficients of the quintics in the Bernstein basis, three at each end
         for sign, end, place in ((1, slice(None, -1), 0.0 * change), (-1, slice(1, None), change)):
             slope = sign * step / 5 * self.velocity[end]
             control += [place, place + slope, place + 2 * slope + step**2 / 20 * self.acceleration[end]][::sign]
@@ -204,9 +211,9 @@ class Trajectory:
     def sample(self, rate: float) -> Trajectory:
         """Sample the motion at `rate` samples per second, and at its end.
 
-        Samples with a jump of the jerk, as at the start or end of a move, are kept unless the next one is nearer than
-        1 / `rate`; regular samples close to them are left out. A quintic across the jump would need more jerk than
-        the motion.
+        Samples with a jump of the jerk, as at the start or end of a move, are kept unless another one is nearer than
+        1 / `rate`; regular samples close to them are omitted. A quintic across the jump would need more jerk than the
+        motion.
 
         Raises:
             TrajectoryError: the rate, Hz, is not positive.
@@ -252,7 +259,8 @@ class Trajectory:
         """Join motions; each must start with the last pose and velocity of the motion before.
 
         Raises:
-            TrajectoryError: the joints differ, or a part starts elsewhere; names part, joint and both values.
+            TrajectoryError: the joints differ, or a part does not start where the part before ends; the message has
+                part, joint and both values.
         """
         first = parts[0]
         start = 0.0
@@ -288,7 +296,7 @@ class Trajectory:
 
     @staticmethod
     def read(path: str | Path) -> Trajectory:
-        """Read a file that `save` wrote.
+        """Read a file written by `save`.
 
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
@@ -309,32 +317,23 @@ class Trajectory:
 
 
 def _flow_list(values: NDArray) -> str:
-    """Format numbers as a flow list; YAML 1.1 takes a number with an exponent for text unless it has a point."""
+    """Format numbers as a YAML list in one line; YAML 1.1 reads a number with exponent but no point as text."""
     numbers = (repr(value) for value in values.tolist())
     return f"[{', '.join(n if '.' in n else n.replace('e', '.0e') for n in numbers)}]"
-
-
-# Rest-to-rest moves of minimum jerk: q(t) = q0 + Δ(10 s³ − 15 s⁴ + 6 s⁵), s = t/T (Flash & Hogan 1985).
-
-
-PEAK_VELOCITY = 15 / 8
-"""Largest velocity, in Δ/T (at the middle)."""
-PEAK_ACCELERATION = 10 / np.sqrt(3)
-"""Largest acceleration, in Δ/T² (at s = (3 ∓ √3)/6)."""
-PEAK_JERK = 60.0
-"""Largest jerk, in Δ/T³ (at both ends)."""
 
 
 def minimum_jerk(
     start: ArrayLike, goal: ArrayLike, duration: float, time: ArrayLike
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Return position, velocity and acceleration, each (M, n), of a minimum-jerk move.
+    """Return position, velocity and acceleration, each (M, n), of a minimum-jerk move from rest to rest.
+
+    q(t) = q0 + Δ (10 s³ − 15 s⁴ + 6 s⁵) with s = t / T and Δ = q1 − q0 (Flash and Hogan 1985).
 
     Args:
-        start: (n,) rad or m.
-        goal: (n,) rad or m.
-        duration: duration of the move, s.
-        time: (M,) s.
+        start: (n,) q0, rad or m.
+        goal: (n,) q1, rad or m.
+        duration: duration T of the move, s.
+        time: (M,) times t, s.
     """
     start = np.asarray(start, dtype=float)
     delta = np.asarray(goal, dtype=float) - start
@@ -364,7 +363,7 @@ def shortest_duration(
 
 
 def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration: float) -> Trajectory:
-    """Make a minimum-jerk move, or a rest where `goal` equals `start`.
+    """Return a minimum-jerk move, or a rest if `goal` equals `start`.
 
     Args:
         joint_names: n names.

@@ -1,4 +1,4 @@
-"""Bounds of the links: a floor, a box, obstacles and the other links; and bounds of the torques."""
+"""Bounds of the links by a floor, a box, obstacles and other links, and bounds of the joint torques."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,53 +27,55 @@ from dynid_ros.trajectories.limits import MotionLimits, check_times, check_torqu
 from dynid_ros.trajectories.trajectory import Trajectory
 
 N_PROBE_POSES = 1000
-"""Random poses within the limits that show which bounds the arm cannot keep to."""
+"""Number of random poses within the limits that show which bounds the arm cannot keep to."""
 POSES_PER_BLOCK = 200
-"""Poses that are computed together; their distances fit in the cache."""
+"""Number of poses that are computed together; their distances fit into the cache."""
 MAX_OBSTACLES = 200
 """Largest number of obstacles within reach; each takes memory and time in every pose."""
 CLOSE_PAIR_SHARE = 0.1
-"""Share of the poses above which a pair of links few joints apart may be proposed as one that may touch."""
+"""Fraction of poses in which a pair of links must be too close to be proposed as a pair that may touch."""
 MIN_ADDED_ROOM = 0.1
-"""Smallest growth of the room by a pair that is proposed, relative to the room."""
+"""Smallest relative increase of the allowed poses by a pair that is proposed."""
 MOUNTING_DISTANCE_M = 0.1
-"""Largest distance, in any pose, between the first moving link and an object that belongs to the arm's mounting."""
+"""Distance to the first moving link, m, that an object of the arm's mounting does not exceed in any pose."""
 CROWDED_SHARE = 0.05
-"""Share of the poses, with enough distance between two links, below which no motion goes far."""
+"""Smallest fraction of poses in which two links must keep their distance; with less, no motion is large."""
 
 
 class Workspace:
-    """Keeps the moving links above a floor, in a box, clear of obstacles and apart from each other.
+    """Constraints that keep the moving links above a floor, inside a box, and apart from obstacles and each other.
 
     With `bodies` the links are the capsules that cover their shapes. Links that are not neighbours in the chain are
     kept apart, except for capsules that overlap in every pose. Without bodies, links are straight lines from origin to
-    origin, so leave space for their thickness.
+    origin, so the clearance must include their thickness.
 
-    Only moving links are kept from floor, box and obstacles, because the base may rest on a table. The first moving
-    link may overlap with whatever it overlaps with in all its poses, such as the table under the shoulder (`exempt`).
+    Only moving links are checked against floor, box and obstacles, because the base may stand on a table. The first
+    moving link is not checked against objects that it overlaps in all poses, such as the table under the shoulder
+    (`exempt`).
 
     Attributes:
         up: (3,) unit vector against gravity, in the base frame.
         bodies: capsules or lines.
-        floor_height, clearance, box, obstacles: as in the arguments.
+        floor_height, clearance, box, obstacles: the arguments.
         exempt: names of distances that the first moving link cannot change, and that are not checked.
-        crowded: a sentence for each pair of links that is apart in few poses, and so keeps the arm in a corner.
-        close_pairs: share of poses with too small a distance between two links few joints apart, by their names; only
-            pairs that give the arm room if they may touch, the most helpful first.
+        crowded: sentences about pairs of links that keep their distance only in few poses, which restrict the arm.
+        close_pairs: fraction of poses with too small a distance between two links few joints apart, by their names;
+            only pairs that enlarge the allowed space if they may touch, most helpful first.
 
     Args:
+        robot: the arm.
         floor_height: lowest height of a moving link, against gravity from the base's origin, m.
-        clearance: smallest distance between two links, and between a link and an obstacle, m. With bodies 0 means that
-            they may not touch; links that are nearer to each other by design keep what most poses allow. Lines are not
-            checked at 0, and keep at most a third of their distance along the arm.
+        clearance: smallest distance between two links, and between a link and an obstacle, m. Links that are closer by
+            design keep the distance that most poses allow. With bodies, 0 means that they must not overlap. Lines are
+            not checked at 0, and keep at most a third of their distance along the arm.
         bodies: shapes of the links; None: lines.
         box: lower and upper corner, (3,) each in the base frame, of the box that contains the moving links; infinite
-            where a side is missing; None: no box.
-        obstacles: boxes that the links stay clear of.
+            for a missing side; None: no box.
+        obstacles: boxes that the links must avoid.
 
     Raises:
         TrajectoryError: the robot's gravity is zero; the clearance is negative; the corners of the box are reversed;
-            or, with bodies, the floor, the box or an obstacle leaves a link other than the first no pose at all.
+            or, with bodies, the floor, the box or an obstacle forbids all poses of a link other than the first.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class Workspace:
             self._add(checks, placed, bodies is not None)
 
     def _obstacles_within_reach(self, robot: RobotModel) -> list[Obstacle]:
-        """Return the obstacles within the largest reach of the arm, the sum of all lengths."""
+        """Return the obstacles within an upper bound of the arm's reach, the sum of all its lengths."""
         chain = robot.chain
         bodies = self.bodies
         slides = np.abs([robot.limits.lower, robot.limits.upper]).max(axis=0)[chain.drivers]
@@ -137,7 +139,7 @@ class Workspace:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names (K,) of the two things of each distance."""
+        """Names (K,) of the two objects of each distance."""
         return tuple(name for checks in self._checks for name in checks.names)
 
     def allowed(self, position: ArrayLike) -> NDArray:
@@ -148,14 +150,14 @@ class Workspace:
         return np.concatenate([np.ones(0, dtype=bool), *(np.all(room >= 0, axis=1) for room in rooms)])
 
     def distances(self, position: ArrayLike) -> Distances:
-        """Compute the distances at positions (N, n), less their bounds, for each of K checks, with gradient."""
+        """Return the K distances at positions (N, n) minus their clearances, with a method for their gradient."""
         return Distances(self._checks, self._placing.robot.chain, self._placing.at(position))
 
     def check(self, trajectory: Trajectory) -> None:
         """Check that the arm keeps to all bounds during the whole motion.
 
         Raises:
-            TrajectoryError: names the link, the thing that it comes too near to, the time, the distance and its bound.
+            TrajectoryError: a distance is too small; the message has link, other object, time, distance and clearance.
         """
         time = check_times(trajectory)
         position = trajectory.at(time)[0]
@@ -171,12 +173,12 @@ class Workspace:
             raise TrajectoryError(violation)
 
     def _add(self, checks: Checks, placed: Placed, has_shapes: bool) -> None:
-        """Add the distances that a motion can keep and can violate.
+        """Add checks, except those that the first moving link cannot change.
 
-        An object close to the first moving link in all poses belongs to the mounting of the arm; their clearance is at
-        most their smallest distance, or half of their largest one. The link is exempt from a distance that it cannot
-        change, or if it overlaps in all poses. None of these rules depends on the clearance, so a larger clearance
-        allows nothing more.
+        An object that is close to the first moving link in all poses belongs to the mounting of the arm. Its clearance
+        is lowered to at most the smallest distance in all poses, or half of the largest distance. The first link is
+        exempt from a distance that is constant or negative in all poses. None of these rules depends on the clearance,
+        so a larger clearance never allows more poses.
         """
         contact = checks.contact(placed)
         nearest = contact.distance.min(axis=1)
@@ -206,9 +208,9 @@ class Workspace:
 
 
 def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tuple[str, str], tuple[NDArray, int]]:
-    """Return a mask (N,) of the poses where two links keep their distance, and how many joints they are apart.
+    """Return, by the names of two links, a mask (N,) of poses with enough distance, and the number of joints between.
 
-    The keys are the names of the two links. A link may have several capsules.
+    A link may have several capsules; all of them must keep their distance.
     """
     kept: dict[tuple[str, str], tuple[NDArray, int]] = {}
     names = pairs.bodies.names
@@ -221,10 +223,10 @@ def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tup
 
 
 def _helpful_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> list[tuple[str, str]]:
-    """Return the close pairs that give the arm room if they may touch, the most helpful first.
+    """Return the close pairs that enlarge the allowed space if they may touch, most helpful first.
 
-    The room is the number of allowed poses, where a pose counts half for each pair that is still too near. Pairs are
-    added one after the other, each the most helpful with those before it, until none adds a tenth.
+    The space is measured by a weighted number of poses: the weight of a pose is 0.5 to the power of the number of pairs
+    that are too close in it. Pairs are selected greedily, until the next one adds less than a tenth.
     """
     too_near = {names: ~kept for names, (kept, _) in distances.items()}
     close = [
@@ -245,12 +247,12 @@ def _helpful_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> 
 
 
 def allowed_pairs_hint(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the options that allow pairs of links to touch."""
+    """Return a hint with the options that allow pairs of links to touch."""
     return f"(--allowed-pairs {','.join(f'{a}:{b}' for a, b in pairs)}, allowed_pairs; or --srdf, srdf_file)"
 
 
 def _random_poses(robot: RobotModel) -> NDArray:
-    """Draw poses (N_PROBE_POSES, n) within the limits, or within a turn or two metres of an unlimited joint."""
+    """Draw poses (N_PROBE_POSES, n) within the limits; the range of an unlimited joint is a turn or two metres."""
     lower = robot.limits.lower
     upper = robot.limits.upper
     half_range = np.where(robot.chain.prismatic, 1.0, np.pi)
@@ -268,12 +270,13 @@ def _corners(lower: ArrayLike, upper: ArrayLike) -> tuple[NDArray, NDArray]:
 
 
 class WorkspaceAndTorque:
-    """Keeps the links in the workspace, and the nominal torques of the joints within their limits.
+    """Constraints that keep the links in the workspace, and the nominal torques of the joints within their limits.
 
     Args:
+        workspace: bounds of the links.
         limits: torque limits.
-        robot: the arm; the torque of a joint is not checked where its description has no mass beyond the joint.
-        margin: fraction of the torque limits that is left to friction and to errors of the description.
+        robot: the arm; the torque of a joint is not checked if the URDF has no mass beyond the joint.
+        margin: fraction of the torque limits that is kept free for friction and errors of the URDF.
 
     Attributes:
         unknown: joints with a torque limit whose torque is unknown.
@@ -289,12 +292,12 @@ class WorkspaceAndTorque:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentence about the joints whose torque is unknown, if any."""
+        """Sentence about the joints whose torque is unknown; empty if there are none."""
         names = ", ".join(self.unknown)
         return (f"torques are not checked of {names}: the robot's description has no mass there",) if names else ()
 
     def allowed(self, position: ArrayLike) -> NDArray:
-        """Return a mask (N,) of the positions (N, n) that the arm may rest at."""
+        """Return a mask (N,) of the positions (N, n) at which the arm may rest."""
         bound = (1 - self._margin) * self._limits.torque
         holds = np.all(np.abs(self._robot.gravity_torque(position)) <= bound, axis=1)
         return self._workspace.allowed(position) & holds
