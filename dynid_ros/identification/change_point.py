@@ -19,24 +19,25 @@ MAX_P_VALUE = 1e-4
 """Largest p-value of a change at one of the tried times, for residuals that agree with the standard errors."""
 MIN_MASS_CHANGE_FRACTION = 0.03
 MIN_CENTER_SHIFT_M = 0.004
-"""Smallest change of the mass, relative, and of the centre, m: less spoils nothing, and friction and drift feign it."""
+"""Smallest relative change of the mass, and smallest shift of the centre, that matter: friction and drift can imitate
+smaller changes."""
 MIN_MASS_KG = 0.05
-"""Smallest mass of a load, kg."""
+"""Smallest mass that counts as a load, kg."""
 MIN_STRETCHES = 5
-"""Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
+"""Smallest number of stretches of time on each side of a change: fewer determine neither the load nor its scatter."""
 MIN_STRETCH_S = 1.0
 """Shortest stretch, s: unmodelled friction is correlated for about as long."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoadChange:
-    """The likeliest moment of a change.
+    """Most likely change of a load.
 
     Attributes:
-        recording: which one, counted from 0.
-        time: s, on its clock.
-        before, after: (4,) mass and mass moments.
-        probability: of one that is as clear by chance.
+        recording: index of the recording.
+        time: time of the change on the recording's clock, s.
+        before, after: (4,) mass and mass moments, kg and kg m.
+        probability: p-value, the probability of a change at least as clear by chance.
     """
 
     recording: int
@@ -47,7 +48,7 @@ class LoadChange:
 
     @property
     def matters(self) -> bool:
-        """Whether it would spoil an identification."""
+        """Whether the change is large enough to falsify an identification."""
         masses = np.array([self.before[0], self.after[0]])
         if abs(np.diff(masses)[0]) > max(MIN_MASS_CHANGE_FRACTION * masses.max(), MIN_MASS_KG):
             return True
@@ -58,7 +59,7 @@ class LoadChange:
 
 
 def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArray, source: str) -> None:
-    """Refuse recordings whose load has other masses or mass moments later than before.
+    """Refuse recordings in which mass or mass moments of the load change.
 
     Args:
         equations: equations of the load.
@@ -67,7 +68,7 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
         source: name of the recordings, for messages.
 
     Raises:
-        IdentificationError: gives the time and size of the change.
+        IdentificationError: the load changed; the message gives time and size of the change.
     """
     change = likeliest_change(equations, problem, noise)
     if change is None or change.probability > MAX_P_VALUE or not change.matters:
@@ -84,10 +85,10 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
 def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDArray) -> LoadChange | None:
     """Return the change with the largest difference of the parameters before and after, in standard errors.
 
-    The result is None if no time leaves enough samples on both sides for mass and mass moments. Residuals of a channel
-    in a stretch of time may be correlated in any way. They are those of the fits before and after, or a change would
-    hide itself in them. A fit follows the residuals of few stretches closely, which `clustered_covariance` allows for.
-    That takes time, so it is used only to judge the time that was found without it.
+    The result is None if no time leaves enough samples on both sides to determine mass and mass moments. Residuals of a
+    channel within a stretch of time may have any correlation. They are those of separate fits before and after, as a
+    change would enlarge the residuals of a common fit. A fit follows the residuals of few stretches closely, which
+    `clustered_covariance` allows for. That takes time, so it is applied only to the best time of a search without it.
     """
     grams, moments = stretch_grams(equations, problem, noise)
     best: tuple[float, int, _Part, _Part] | None = None
@@ -104,13 +105,14 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     if best is None:
         return None
     _, s, first, second = best
-    (before, some), (after, others) = first.judged(grams[:s]), second.judged(grams[s:])
+    before, dof_before = first.judged(grams[:s])
+    after, dof_after = second.judged(grams[s:])
     difference = second.load - first.load
     square = difference @ np.linalg.solve(_at_least(before + after, first.white + second.white), difference)
-    # Hotelling's T² of covariances that the stretches have shown.
-    seen = some + others
-    rest = max(seen - STATIC + 1, 1.0)
-    probability = float(fdtrc(STATIC, rest, square * rest / (seen * STATIC)))
+    # Hotelling's T², as the covariances are estimated from the stretches.
+    dof = dof_before + dof_after
+    second_dof = max(dof - STATIC + 1, 1.0)
+    probability = float(fdtrc(STATIC, second_dof, square * second_dof / (dof * STATIC)))
     return LoadChange(*moments[s], first.load, second.load, probability)
 
 
@@ -125,19 +127,20 @@ def stretch_grams(
         noise: (c,) standard deviation of each channel.
     """
     factors = problem.factors
-    own = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
+    # The slow and the fast samples of stretch s are groups 2 s and 2 s + 1.
+    grams = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
     starts, moments = _stretches(equations, factors.stretches)
-    return np.add.reduceat(own, starts), moments
+    return np.add.reduceat(grams, starts), moments
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Fit of some stretches of time.
+    """Fit of consecutive stretches of time.
 
     Attributes:
-        solution: (k,) mass and mass moments first.
-        white: (4, 4) covariance for white noise.
-        clustered: (4, 4) covariance that allows for correlation within each stretch, a little too small.
+        solution: (k,) parameters; mass and mass moments come first.
+        white: (4, 4) covariance of mass and mass moments for white noise.
+        clustered: (4, 4) covariance that allows for correlation within each stretch; slightly too small.
     """
 
     solution: NDArray
@@ -146,12 +149,12 @@ class _Part:
 
     @property
     def load(self) -> NDArray:
-        """(4,) mass and mass moments."""
+        """Mass and mass moments (4,), kg and kg m."""
         return self.solution[:STATIC]
 
     @classmethod
     def of(cls, grams: NDArray) -> _Part | None:
-        """Return the fit of normal equations (s, c, k, k + 1), or None if mass and moments are undetermined."""
+        """Return the fit of normal equations (s, c, k, k + 1); None if mass or mass moments are undetermined."""
         grams = grams.sum(axis=1)
         normal = grams.sum(axis=0)
         half = half_inverse(normal[:, :-1])
@@ -160,8 +163,8 @@ class _Part:
             return None
         solution = inverse @ normal[:, -1]
         scores = (grams[:, :, -1] - grams[:, :, :-1] @ solution) @ inverse[:, :STATIC]
-        few = len(grams) / max(len(grams) - 1, 1)
-        return cls(solution, inverse[:STATIC, :STATIC], few * scores.T @ scores)
+        small_sample_factor = len(grams) / max(len(grams) - 1, 1)
+        return cls(solution, inverse[:STATIC, :STATIC], small_sample_factor * scores.T @ scores)
 
     def judged(self, grams: NDArray) -> tuple[NDArray, float]:
         """Return the covariance (4, 4) of a fit to few stretches (s, c, k, k + 1), and its degrees of freedom."""
@@ -171,7 +174,7 @@ class _Part:
 
 
 def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
-    """Return a covariance that is not smaller than another one in any direction."""
+    """Return `covariance`, enlarged where needed so that no direction has a smaller variance than with `least`."""
     root = np.linalg.cholesky(least)
     values, axes = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance).T))
     half = root @ axes * np.sqrt(np.maximum(values, 1.0))
@@ -185,7 +188,7 @@ def _normal(problem: WeightedProblem, noise: NDArray, groups: list[int]) -> NDAr
 
 
 def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list[tuple[int, float]]]:
-    """Return the first of the stretches that are merged, and the recording and time (s) at which these start."""
+    """Merge short stretches; return the index of the first of each merger, and its recording and start time (s)."""
     starts = []
     moments = []
     first = 0

@@ -1,8 +1,8 @@
-"""Direction of gravity: estimate with other parameters, confidence, and measurement by an IMU.
+"""Direction of gravity: estimation together with other parameters, its confidence, and measurement by an IMU.
 
 The torque is linear in gravity and in the parameters. Near a direction it is therefore linear in two small angles as
-well, which are two more columns of the equations with a common covariance. A turn of the base about the vertical is
-never observable.
+well, called turns, which are two more columns of the equations. A rotation of the base about the vertical is never
+observable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynid_ros.settings import setting
 from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 MAX_HALF_INTERVAL_RAD = np.radians(5.0)
-"""Largest half 95 % interval of a direction that is found, rad: a configured one is better known."""
+"""Largest half 95 % interval of an estimated direction, rad: a configured direction is more certain than that."""
 NEGLIGIBLE_EFFECT = 1e-9
 """Unexplained fraction of a turn's effect on torques below which the turn is undetermined."""
 MAX_ITERATIONS = 30
@@ -34,11 +34,11 @@ MAX_STEP_ANGLE_RAD = 0.5
 """Limits of the Gauss-Newton steps of the direction of gravity."""
 N_TRIED_POSES = 200
 MAX_TRIED_POSITION = np.pi
-"""Random poses, within this position in rad or m, in which a turn of gravity is looked for."""
+"""Number of random poses, and their largest position (rad or m), that tell which motion would reveal a turn."""
 
 
 def direction_setting() -> Any:
-    """Return the setting."""
+    """Return the setting `gravity_direction`."""
     return setting(
         GIVEN,
         "direction of gravity: given, by gravity; estimated, along with the rest, whose intervals count it; imu, from "
@@ -48,7 +48,7 @@ def direction_setting() -> Any:
 
 
 def turn_torques(robot: RobotModel, moments: NDArray, q: NDArray) -> NDArray:
-    """Return the torque (N, n, 2) per turn of gravity about each of its `turn_axes`.
+    """Return the derivative (N, n, 2) of the torque with respect to a turn of gravity about each of its `turn_axes`.
 
     Args:
         robot: the arm.
@@ -60,7 +60,12 @@ def turn_torques(robot: RobotModel, moments: NDArray, q: NDArray) -> NDArray:
 
 
 def turn_information(columns: NDArray, turns: NDArray) -> NDArray:
-    """Return the information (2, 2) on two turns (m, 2) beyond the other unknowns (m, k); rows have unit noise."""
+    """Return the information (2, 2) on two turns, after the other unknowns are eliminated.
+
+    Args:
+        columns: (m, k) columns of the other unknowns; rows have unit noise.
+        turns: (m, 2) columns of the turns.
+    """
     scale = np.linalg.norm(columns, axis=0)
     unit = columns[:, scale > 0] / scale[scale > 0]
     left = turns - unit @ np.linalg.lstsq(unit, turns, rcond=1e-9)[0]
@@ -72,20 +77,20 @@ def turn_covariance(problem: WeightedProblem, weights: NDArray, direction: Gravi
     """Return the covariance (k, k) of unknowns that the error of a given direction of gravity causes.
 
     Args:
-        problem: equations of the unknowns and, last, the turns.
+        problem: equations of the unknowns; the turns are the last two.
         weights: (n,) divisors of the equations of each joint.
         direction: direction with the covariance of its turns.
     """
     matrix, _ = problem.stacked(weights)
-    moved = np.linalg.lstsq(matrix[:, :-2], matrix[:, -2:], rcond=None)[0]
-    return moved @ direction.covariance @ moved.T
+    by_turns = np.linalg.lstsq(matrix[:, :-2], matrix[:, -2:], rcond=None)[0]
+    return by_turns @ direction.covariance @ by_turns.T
 
 
 def direction_of_fit(robot: RobotModel, solution: NDArray, covariance: NDArray, dof: NDArray) -> GravityDirection:
     """Return the direction after the turns of a solution (k,), which are its last two unknowns."""
     turn = solution[-2:] @ turn_axes(robot.gravity)
-    there = robot.with_gravity(turned(robot.gravity, turn))
-    return direction_found(ESTIMATED, there, robot.gravity, covariance[-2:, -2:], float(dof[-2:].min()))
+    estimated = robot.with_gravity(turned(robot.gravity, turn))
+    return direction_found(ESTIMATED, estimated, robot.gravity, covariance[-2:, -2:], float(dof[-2:].min()))
 
 
 def require_determined(
@@ -108,7 +113,7 @@ def require_determined(
         noise: (n,) standard deviations of the joints' torques, N m (N).
 
     Raises:
-        IdentificationError: names the undetermined turn of the base, and the motion that would show it.
+        IdentificationError: the direction is uncertain; the message names the turn and a motion that would reveal it.
     """
     half, axis = next(iter(_turn_half_widths(information, direction.axes)))
     if direction.widest > half:
@@ -138,7 +143,7 @@ class TiltCheck:
         robot: the arm, with gravity as configured.
         information: (2, 2) information on the turns about the two `turn_axes`.
         turn: (2,) estimate of the turns, rad.
-        covariance: (2, 2) of the estimate.
+        covariance: (2, 2) covariance of the estimate, rad².
         dof: degrees of freedom of the covariance.
     """
 
@@ -149,7 +154,7 @@ class TiltCheck:
     dof: float
 
     def open_axes(self) -> list[tuple[NDArray, float]]:
-        """Return the axes (3,) of tilts that the data do not show, each with its half 95 % interval, rad."""
+        """Return the axes (3,) of tilts that the data do not reveal, each with its half 95 % interval, rad."""
         return [(axis, half) for half, axis in self._half_widths() if half > MIN_TILT_RAD]
 
     def tilts(self) -> list[tuple[NDArray, float, float]]:
@@ -169,13 +174,13 @@ class TiltCheck:
             yield max(half, spread), axis
 
     def remarks(self, moments: NDArray, poses: NDArray, noise: NDArray, moved: str) -> tuple[str, ...]:
-        """Return a sentence for each tilt that shows or would not show.
+        """Return a sentence for each tilt that the data reveal, and for each that they would not reveal.
 
         Args:
-            moments: (k,) of the gravity model.
-            poses: (M, n) of the data.
-            noise: (n,) of the joints' torques, N m.
-            moved: effect of a tilt on the results, the end of a sentence.
+            moments: (k,) moments of the gravity model.
+            poses: (M, n) poses of the data, rad or m.
+            noise: (n,) standard deviations of the joints' torques, N m.
+            moved: effect of a tilt on the results, as the end of a sentence.
         """
         frame = f"in the frame of '{self.robot.base}'"
         sentences = [
@@ -213,7 +218,7 @@ def _axis_text(axis: NDArray) -> str:
 
 
 def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray, axis: NDArray) -> str:
-    """Name the joints whose larger motion would show a turn about an axis."""
+    """Name the joints whose larger motion would reveal a turn about an axis (3,)."""
     rng = np.random.default_rng(0)
     limits = robot.limits
     some = poses[rng.integers(len(poses), size=N_TRIED_POSES)]
@@ -222,6 +227,7 @@ def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray
     )
 
     def half(moving: NDArray) -> float:
+        """Return the half 95 % interval of the turn if the joints in a mask (n,) move widely."""
         q = np.where(moving, wide, some)
         offsets = np.tile(np.eye(robot.n_joints), (N_TRIED_POSES, 1))
         columns = np.hstack([GravityModel(robot).regressor(q).reshape(len(offsets), -1), offsets])
@@ -230,7 +236,7 @@ def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray
         value = turn_information(columns * weight[:, None], np.stack([turns * weight] * 2, axis=1))[0, 0]
         return float(half_width(value**-0.5)) if value > 0.0 else np.inf
 
-    singly = {joint: half(own > 0) for joint, own in zip(robot.joint_names, np.eye(robot.n_joints), strict=True)}
+    singly = {joint: half(unit > 0) for joint, unit in zip(robot.joint_names, np.eye(robot.n_joints), strict=True)}
     best = min(singly, key=lambda joint: singly[joint])
     if singly[best] <= MAX_HALF_INTERVAL_RAD:
         return f"turn '{best}' as far as it goes, in steps, with weight on the joints beyond it"
@@ -250,9 +256,9 @@ def starting_directions(robot: RobotModel) -> list[RobotModel]:
 
 
 MIN_ALIGNMENT = 0.2
-"""Smallest correlation between torques and weights of the URDF that decides their sign."""
+"""Smallest absolute correlation between torques and weights of the URDF that decides the sign of gravity."""
 MAX_REVERSED_ALIGNMENT = -0.5
-"""Largest correlation at which a direction from another source contradicts the torques."""
+"""Correlation below which a direction from an IMU contradicts the torques."""
 
 
 def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> float:
@@ -264,11 +270,11 @@ def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> f
 
     Args:
         robot: the arm, with gravity along the direction in question.
-        position: (M, n).
-        torque: (M, n); rows that are not finite do not count.
+        position: (M, n) positions, rad or m.
+        torque: (M, n) torques, N m or N; rows that are not finite are left out.
 
     Returns:
-        Correlation between -1 and 1; 0 if the URDF has no weights, or nothing moves.
+        Correlation between -1 and 1; 0 if the URDF has no weights, or no joint moves.
     """
     known = np.isfinite(torque).all(axis=1) & np.isfinite(position).all(axis=1)
     if not known.any():
@@ -283,7 +289,7 @@ def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> f
 
 
 def downward(robot: RobotModel, configured: NDArray, position: NDArray, torque: NDArray) -> RobotModel:
-    """Return the arm with gravity or its opposite: the one with positive weights, else the one nearer to configured.
+    """Return the arm with gravity of the sign that makes weights positive, or if unclear, agrees with configuration.
 
     Args:
         robot: the arm, with gravity along a line of unknown sign.
@@ -304,28 +310,28 @@ def direction_found(
     return GravityDirection(source, robot.gravity, np.asarray(given), axes, covariance, dof, robot.base)
 
 
-# The direction as an IMU on the base has it.
+# The direction of gravity from an IMU on the base.
 
 
 IMU_BLOCK_S = 1.0
-"""Accelerations are averaged over so long, s: the arm that moves shakes its base."""
+"""Length of the blocks over which accelerations are averaged, s: a moving arm shakes its base."""
 MIN_IMU_BLOCKS = 5
 """Smallest number of blocks whose scatter gives the error of the mean."""
 MAX_BASE_ROTATION_RAD = np.radians(1.0)
-"""Turn of a base that counts as a movement, rad."""
+"""Rotation of the base during a recording above which the base counts as moving, rad."""
 MAX_GRAVITY_DIFFERENCE_M_S2 = 0.5
 """Largest difference between the mean acceleration and gravity, m/s²."""
 
 
 def imu_topic_setting() -> Any:
-    """Return the setting."""
+    """Return the setting `imu_topic`."""
     return setting("", "topic of the IMU, for gravity_direction imu; default: the only one", symbol="TOPIC")
 
 
 def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str) -> GravityDirection:
-    """Return the direction of gravity by the mean acceleration of an IMU that is fixed to the base.
+    """Return the direction of gravity, opposite to the mean acceleration of an IMU that is fixed to the base.
 
-    Its interval is that of the mean; the sensor's bias and its mounting in the URDF count as exact.
+    Its covariance is that of the mean; the sensor's bias and its mounting in the URDF are taken as exact.
 
     Raises:
         IdentificationError: a recording lacks the topic, has several, or has too few samples; the sensor does not
@@ -338,8 +344,8 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
     source = ", ".join(recording.source for recording in recordings)
     if abs(np.linalg.norm(mean) - size) > MAX_GRAVITY_DIFFERENCE_M_S2:
         raise IdentificationError(
-            f"{source}: the IMU feels {np.linalg.norm(mean):.2f} m/s^2 in the mean, gravity is {size:.2f}; a sensor in "
-            "other units, or one that leaves gravity out, has no direction of it"
+            f"{source}: the IMU feels {np.linalg.norm(mean):.2f} m/s^2 in the mean, gravity is {size:.2f}; is the "
+            "sensor in other units, or does its driver subtract gravity?"
         )
     moved = max(angle_between(mean, block) for block in means)
     if moved > MAX_BASE_ROTATION_RAD:
@@ -347,23 +353,23 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
             f"{source}: the base turned by {np.degrees(moved):.1f} degrees while it was recorded, by its IMU; record "
             "with the base at rest"
         )
-    found = robot.with_gravity(-size * mean / np.linalg.norm(mean))
+    measured = robot.with_gravity(-size * mean / np.linalg.norm(mean))
     chosen = [recording.select(robot.joint_names) for recording in recordings]
     position, torque = (np.concatenate([getattr(part, name) for part in chosen]) for name in ("position", "torque"))
-    if weight_alignment(found, position, torque) < MAX_REVERSED_ALIGNMENT:
+    if weight_alignment(measured, position, torque) < MAX_REVERSED_ALIGNMENT:
         raise IdentificationError(
             f"{source}: by the IMU gravity pulls upwards on the links, for their torques have the opposite sign: the "
-            "sensor is mounted upside down, or says which way gravity pulls instead of what holds against it; correct "
-            "its mounting in the URDF, or the sign of the recorded torques"
+            "sensor is mounted upside down, or reports gravity instead of the reaction to it; correct its mounting in "
+            "the URDF, or the sign of the recorded torques"
         )
-    # A turn w moves the mean by w × mean.
-    turns = (means / np.linalg.norm(mean)) @ np.cross(turn_axes(found.gravity), mean / np.linalg.norm(mean)).T
+    # A small turn w changes the mean by w × mean.
+    turns = (means / np.linalg.norm(mean)) @ np.cross(turn_axes(measured.gravity), mean / np.linalg.norm(mean)).T
     covariance = np.cov(turns.T) / len(means)
-    return direction_found(IMU, found, robot.gravity, covariance, float(len(means) - 1))
+    return direction_found(IMU, measured, robot.gravity, covariance, float(len(means) - 1))
 
 
 def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray:
-    """Return mean accelerations (B, 3) in the base frame."""
+    """Return the mean accelerations (B, 3) of blocks of time in the base frame, m/s²."""
     topics = list(recording.imus)
     name = topic if topic.startswith("/") or not topic else f"/{topic}"
     chosen = name or (topics[0] if len(topics) == 1 else "")
@@ -374,12 +380,12 @@ def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray
             "imu_topic"
         )
     series = recording.imus[chosen]
-    felt = series.acceleration[np.isfinite(series.acceleration).all(axis=1)]
-    count = int((series.time[-1] - series.time[0]) / IMU_BLOCK_S + COUNT_TOLERANCE) if len(felt) else 0
-    if count < MIN_IMU_BLOCKS or len(felt) < 2 * count:
+    acceleration = series.acceleration[np.isfinite(series.acceleration).all(axis=1)]
+    count = int((series.time[-1] - series.time[0]) / IMU_BLOCK_S + COUNT_TOLERANCE) if len(acceleration) else 0
+    if count < MIN_IMU_BLOCKS or len(acceleration) < 2 * count:
         raise IdentificationError(
-            f"{recording.source}: {chosen} has {len(felt)} accelerations in {count} s; at least "
+            f"{recording.source}: {chosen} has {len(acceleration)} accelerations in {count} s; at least "
             f"{MIN_IMU_BLOCKS} s are needed"
         )
-    means = np.array([block.mean(axis=0) for block in np.array_split(felt, count)])
+    means = np.array([block.mean(axis=0) for block in np.array_split(acceleration, count)])
     return means @ mount_rotation(robot, series.frame_id, f"{recording.source}: {chosen}").T

@@ -1,4 +1,4 @@
-"""Equations of motion integrated over windows, which need no accelerations (Atkeson, An and Hollerbach 1986)."""
+"""Equations of motion without accelerations, integrated over windows (Atkeson, An and Hollerbach 1986, sec. 4.1.2)."""
 
 from collections.abc import Iterator
 
@@ -12,20 +12,19 @@ from dynid_ros.model.arrays import BLOCK, joint_samples
 from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 
-# Torques integrated over windows, which need no acceleration (Atkeson, An and Hollerbach 1986, section 4.1.2).
-# The paper integrates the equations of a load on a wrist sensor (eqs. 25 to 27); those of joint torques are
-# τ = d/dt (M q̇) − Ṁ q̇ + c(q, q̇) + g(q),
-# ∫ w τ dt = [w M q̇] − ∫ ẇ M q̇ dt + ∫ w (c + g − Ṁ q̇) dt
-# for any weight w(t) of a window. With w = 1 this is the paper's form: the momenta at the two ends count, with all
-# the noise of two velocities. A weight that is zero at the ends averages the momentum instead (Shinbrot 1957,
+# The paper integrates the equations of a load on a wrist sensor (eqs. 25 to 27). Those of joint torques are
+#     τ = d/dt (M q̇) − Ṁ q̇ + c(q, q̇) + g(q),
+#     ∫ w τ dt = [w M q̇] − ∫ ẇ M q̇ dt + ∫ w (c + g − Ṁ q̇) dt
+# for any weight w(t) of a window. With w = 1 this is the paper's form, which takes the momenta at the two ends, with
+# all the noise of two velocities. A weight that is zero at the ends averages the momentum instead (Shinbrot 1957,
 # modulating functions).
-# All terms are linear in the parameters, and columns of the torque regressor Y: M v of Y(q, 0, v) without gravity, c
-# + g of Y(q, q̇, 0), and Ṁ q̇ of the derivative of M(q) v along q̇.
+# All terms are linear in the parameters. Their columns follow from the torque regressor Y(q, q̇, q̈): M v from
+# Y(q, 0, v) without gravity, c + g from Y(q, q̇, 0), and Ṁ q̇ from the derivative of M(q) v along q̇.
 
 
 DIFFERENCE_STEP = 1e-5
-"""Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Truncation leaves some SHIFT²
-of the term and rounding 1e-16 / DIFFERENCE_STEP: 1e-10 and 1e-11."""
+"""Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Relative errors are about
+DIFFERENCE_STEP² = 1e-10 by truncation, and 1e-16 / DIFFERENCE_STEP = 1e-11 by rounding."""
 
 
 def integral_blocks(
@@ -37,26 +36,26 @@ def integral_blocks(
     *,
     window: float,
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Yield regressors (W, n, p) and impulses (W, n), in N m s, of some windows at a time.
+    """Yield regressors (W, n, p) and impulses (W, n), in N m s, of W windows at a time.
 
-    Windows are Hann's, sin²(π t / window), and overlap by half, so that all samples count alike. The noise of
-    neighbouring windows then has a correlation of 1/6. A window damps periods shorter than about its length, so choose
-    it well below the shortest period of the motion.
+    Windows are Hann's, sin²(π t / window), and overlap by half, so that all samples have equal weight. The noise of
+    neighbouring windows then has a correlation of 1/6. A window attenuates periods shorter than about its length, so
+    choose it well below the shortest period of the motion.
 
-    Integrals are Simpson's. For motion at ω their error is about (ω step)⁴ / 180, at a jump of Coulomb friction half a
-    step.
+    Integrals follow Simpson's rule. Their relative error is about (ω step)⁴ / 180 for motion at the angular frequency
+    ω; a jump of Coulomb friction is located to half a step.
 
     Args:
         robot: the arm.
-        friction: friction of its joints, whose columns are last. Terms of acceleration become terms of velocity.
+        friction: friction of its joints, whose columns come last; integration turns rotor inertia into a momentum.
         step: time between samples, s.
         motion: q and its derivative qd, (N, n) each, of one uniformly sampled segment without gaps.
-        torque: (N, n).
-        window: length, s; at least two steps.
+        torque: (N, n) torques, N m or N.
+        window: length of a window, s; at least two steps.
 
     Raises:
-        IdentificationError: an impossible step or window.
-        ModelError: arrays of other shapes.
+        IdentificationError: the step or the window is impossible, or friction depends on the load.
+        ModelError: an array has another shape.
     """
     q, qd, torque = joint_samples(robot.joint_names, q=motion[0], qd=motion[1], torque=torque)
     if not (np.isfinite(step) and step > 0):
@@ -87,11 +86,14 @@ def integral_blocks(
 
 
 def window_weights(size: int, step: float) -> tuple[NDArray, NDArray, int]:
-    """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window.
+    """Return weights (size,) of the momentum and of all other terms in the integrals, and the spacing of windows.
 
     Args:
-        size: samples of a window, both ends counted.
-        step: between them, s.
+        size: number of samples of a window, including both ends.
+        step: time between samples, s.
+
+    Returns:
+        Weights −ẇ dt of the momentum, weights w dt of the other terms, and the number of samples to the next window.
     """
     from scipy.integrate import simpson  # noqa: PLC0415  # takes 0.05 s, and few identifications need it
 
@@ -104,7 +106,7 @@ def window_weights(size: int, step: float) -> tuple[NDArray, NDArray, int]:
 def _momentum(
     weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray, *, memory: Memory
 ) -> NDArray:
-    """Return the regressor (N, n, p) of M q̇ and of the momentum of rotors."""
+    """Return the regressor (N, n, p) of the momentum M q̇ and of that of the rotors."""
     still = np.zeros_like(qd)
     links = weightless.torque_regressor(q, still, qd)
     if friction is None:
@@ -122,7 +124,7 @@ def _rest(
     *,
     memory: Memory,
 ) -> NDArray:
-    """Regressor (N, n, p) of c + g − Ṁ q̇ and of friction."""
+    """Return the regressor (N, n, p) of c + g − Ṁ q̇ and of friction."""
     still = np.zeros_like(qd)
     time = DIFFERENCE_STEP / np.maximum(np.max(np.abs(qd), axis=1, keepdims=True), DIFFERENCE_STEP)
     ahead, behind = (weightless.torque_regressor(q + shift, still, qd) for shift in (time * qd, -time * qd))
@@ -133,9 +135,9 @@ def _rest(
 
 
 WINDOW_PERIODS = 1.0
-"""Length of a window in periods of the cut-off: Hann's window of that length damps about as the low-pass does."""
+"""Length of a window in periods of the cutoff frequency, at which it attenuates about as the low-pass does."""
 MIN_WINDOW_STEPS = 14
-"""Least samples from end to end of a window: with 7, Simpson's rule errs by 2 % of the torque, with 14 by 0.01 %."""
+"""Smallest length of a window in steps: Simpson's rule has an error of 2 % of the torque with 7, of 0.01 % with 14."""
 
 
 class IntegralEquations(LinkEquations[LinkColumns]):
@@ -143,15 +145,15 @@ class IntegralEquations(LinkEquations[LinkColumns]):
 
     @property
     def noise_factor(self) -> float:
-        """Neighbouring windows share samples: means w have the variance ∫w², by half a window 4/3 of it."""
+        """Factor by which overlapping windows raise the effective noise: their correlation 1/6 twice adds 1/3."""
         return float(np.sqrt(4 / 3))
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
-        """Yield all equations, in flat memory."""
+        """Yield all equations in blocks, so that memory does not grow with their number."""
         friction = columns.friction(columns.first)
         for owner, part in zip(self._owner, self.segments, strict=True):
             step = 1 / part.rate
-            # Simpson's rule is best for even numbers.
+            # Simpson's rule needs an even number of steps.
             length = max(2 * round(WINDOW_PERIODS * part.rate / self.signals.cutoff / 2), MIN_WINDOW_STEPS)
             if length + 1 > len(part.time):
                 continue
@@ -161,7 +163,7 @@ class IntegralEquations(LinkEquations[LinkColumns]):
             for regressor, impulse in integral_blocks(
                 columns.robot, friction, step, motion, part.torque, window=window
             ):
-                # Hann's windows overlap by half.
+                # The middle of each window, as windows overlap by half.
                 middle = np.minimum((done + np.arange(len(impulse)) + 1) * (length // 2), len(part.time) - 1)
                 done += len(impulse)
                 yield EquationBlock(

@@ -4,8 +4,8 @@ minimise ½ ‖R x − z‖² + γ Σ d(P_i ‖ P_i⁰) over x, with pseudo-iner
 
 d is the entropic divergence −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4 of a link from its prior P⁰, which is usually its URDF
 (Lee, Wensing and Park 2019, "Geometric robot dynamic identification: a convex programming approach"). It is convex,
-keeps P inside the cone, depends neither on frames nor on units, and keeps undetermined parameters at the prior. With P⁰
-= L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
+keeps P positive definite, depends neither on frames nor on units, and keeps undetermined parameters at the prior. With
+P⁰ = L Lᵀ and P = L S Lᵀ, d is the divergence of S from the identity, and the problem is solved for S.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, divergence, inertial_pa
 
 _RANK_TOLERANCE = 1e-12
 _ROUNDING = 1e-14
-"""Eigenvalues below this fraction of the largest, and costs below this fraction of the data's, can be rounding."""
+"""Fraction of the largest eigenvalue, or of the data's cost, below which a value may be a rounding error."""
 
 _LARGEST_GAP = 1e-4
-"""Duality gap, as a fraction of the objective, above which a point is not a solution."""
+"""Largest duality gap of a solution, as a fraction of the objective."""
 
 
 @dataclass(frozen=True)
 class ConsistentFit:
-    """Physically possible parameters and the proof that they are optimal.
+    """Physically possible parameters, with a duality gap that proves them optimal.
 
     Attributes:
-        weight: γ.
+        weight: weight γ of the prior.
         solution: (p,) the 10 n inertial parameters, then friction and rotor parameters. Those of `nonnegative` are
             exactly zero where the bound is active; others that the data do not determine have minimum norm.
         objective: ½ ‖R x − z‖² + γ Σ divergence of each link from its prior.
-        optimum: where the search ended, with the gap that proves it.
+        optimum: last point of the interior-point iteration, with its duality gap.
     """
 
     weight: float
@@ -47,18 +47,23 @@ class ConsistentFit:
 
 
 class ConsistentProblem:
-    """The problem without its weight.
+    """Least-squares problem with the entropic prior, without the weight γ.
 
     Args:
-        R: (m, p) regressor, whitened so that rows have unit variance, tall or QR-compressed. The first 10 n columns are
-            those of the inertial parameters.
-        z: (m,) right-hand side, compressed alike.
-        prior: (10 n,) inertial parameters of possible links.
+        R: (m, p) regressor, whitened so that rows have unit variance; it may be compressed to the R of its QR
+            decomposition. The first 10 n columns are those of the inertial parameters.
+        z: (m,) right-hand side, whitened and compressed like R.
+        prior: (10 n,) inertial parameters of physically possible links.
         nonnegative: columns of friction and rotor parameters that may not be negative.
         link_names: n names for errors; None: link 1 ... link n.
 
+    Attributes:
+        R, z, prior, nonnegative: as the arguments.
+        n_inertial: number 10 n of inertial parameters.
+        free: columns of friction and rotor parameters of any sign.
+
     Raises:
-        IdentificationError: shapes that do not fit, numbers that are not finite, a prior that is not possible.
+        IdentificationError: shapes do not fit, numbers are not finite, or the prior is physically impossible.
     """
 
     def __init__(
@@ -92,7 +97,7 @@ class ConsistentProblem:
             triangle = triangular_factor([np.column_stack([rotated, right])])
             rotated = triangle[:, :-1]
             right = triangle[:, -1]
-        # The free parameters explain all that they can, for any values of the others.
+        # Eliminate the free parameters: project equations onto the complement of their columns.
         free = rotated[:, self.free]
         scale = column_norms(free)
         left, singular, _ = np.linalg.svd(free / scale, full_matrices=False)
@@ -114,13 +119,13 @@ class ConsistentProblem:
         """Return the optimum for one weight γ > 0.
 
         Args:
-            weight: γ, in units of the data cost.
+            weight: γ, in units of the data's cost ½ ‖R x − z‖².
             start: fit of this problem with another weight, usually a larger one; None: start at the prior.
-            goal: distance of the objective to its minimum, as a fraction of it, at which the iteration may end.
+            goal: relative distance of the objective to its minimum at which the iteration may end.
 
         Raises:
-            IdentificationError: a weight that is not positive, or so small, for data of this scale, that rounding hides
-                the optimum.
+            IdentificationError: the weight is not positive, or so small for data of this scale that rounding hides the
+                optimum.
         """
         fit = solve_together([self], weight, [start], goal)[0]
         if isinstance(fit, IdentificationError):
@@ -128,6 +133,7 @@ class ConsistentProblem:
         return fit
 
     def _fit(self, optimum: Optimum) -> ConsistentFit:
+        """Return the fit of an optimum in the original parameters."""
         solution = np.zeros(self.R.shape[1])
         solution[: self.n_inertial] = links = self._representable(optimum.point.factor[0])
         solution[self.nonnegative] = optimum.w / self._scale
@@ -147,7 +153,7 @@ class ConsistentProblem:
         return ConsistentFit(optimum.weight, solution, objective, optimum)
 
     def _representable(self, factor: NDArray) -> NDArray:
-        """Return parameters (10 n,) of S = `factor` · its transpose, moved to the prior as far as rounding requires."""
+        """Return parameters (10 n,) of S = F Fᵀ with the `factor` F, moved to the prior as far as rounding requires."""
         half = self._factor @ factor
         links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
         prior = self.prior.reshape(links.shape)
@@ -197,7 +203,7 @@ def solve_consistent(
     nonnegative: Sequence[int] = (),
     link_names: Sequence[str] | None = None,
 ) -> ConsistentFit:
-    """Return one fit; arguments and errors as of `ConsistentProblem` and its `solve`."""
+    """Return the fit for one weight; for arguments and errors see `ConsistentProblem` and its `solve`."""
     return ConsistentProblem(R, z, prior, nonnegative, link_names).solve(weight)
 
 
@@ -207,10 +213,10 @@ def solve_together(
     starts: Sequence[ConsistentFit | None],
     goal: float = SMALLEST_GAP,
 ) -> list[ConsistentFit | IdentificationError]:
-    """Return the optimum of each problem, or the error of its `solve`, much faster than one after the other.
+    """Return the optimum of each problem, or the error of its `solve`; much faster than one problem after the other.
 
     Args:
-        problems: problems with equally many links and parameters, such as folds of the same data.
+        problems: problems with the same numbers of links and parameters, such as folds of the same data.
         weight: γ of all problems.
         starts: fit of each problem with another weight, or None.
         goal: see `ConsistentProblem.solve`.
@@ -232,6 +238,6 @@ def solve_together(
 
 
 def _survive_rounding(links: NDArray) -> NDArray:
-    """Return a mask (...) of the links (..., 10) that stay possible bodies when they are rounded."""
+    """Return a mask (...) of the links (..., 10) that remain possible bodies despite rounding errors."""
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(links))
     return is_possible(links) & (eigenvalues[..., 0] > _ROUNDING * eigenvalues[..., -1])

@@ -1,4 +1,4 @@
-"""Detection of faults of a wrist sensor: axes, units, gains, a bias that jumps or drifts, a changed load.
+"""Detection of faults of a force/torque sensor: axes, units, gains, a jump or drift of the bias, a changed load.
 
 With a rigid load and a fault-free sensor, forces and torques are linear in the acceleration a of the sensor minus
 gravity, in the sensor's axes,
@@ -6,8 +6,8 @@ gravity, in the sensor's axes,
     f = m a + …,    τ = mc × a + …,
 
 where … are terms of the angular motion. Here both are fitted with arbitrary matrices, f = A a + … + b and τ = B a + … +
-b. Residuals cannot come from wrong axes or gains, but from a bias b that changes with time. The matrices show axes and
-gains: for a fault-free sensor A is the mass times a rotation, and B a skew matrix turned by it.
+b. Wrong axes or gains then leave no residuals, but a bias b that changes with time does. The matrices reveal axes and
+gains: for a fault-free sensor A is the mass times a rotation Q, and B is Q times a skew-symmetric matrix.
 """
 
 from __future__ import annotations
@@ -25,57 +25,59 @@ from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
 
 MAX_LEFT_FRACTION = 0.5
-"""Largest fraction of the RMS residual that an explanation may leave. In simulated recordings of fault-free sensors, on
-elastic arms, a jump leaves 0.65 and more and a drift 0.74 and more of ten to thirty rests; of a motion both leave 0.98
-and more. Where the bias jumps, a jump leaves at most 0.01 at rest and 0.15 in motion; where it drifts, a drift leaves
-at most 0.17 and 0.08."""
+"""Largest fraction of the RMS residual that remains if a fault explains it. In simulated recordings of fault-free
+sensors on elastic arms, with a fitted jump 0.65 or more remains of ten to thirty rests, with a fitted drift 0.74 or
+more; of a motion 0.98 or more remains with either. If the bias jumps, a fitted jump leaves at most 0.01 at rest and
+0.15 in motion; if it drifts, a fitted drift leaves at most 0.17 and 0.08."""
 
 MIN_STEP_FRACTION = 0.05
-"""Smallest jump of a bias that is refused, in parts of the load's force or torque."""
+"""Smallest jump of a bias that is refused, as a fraction of the load's force or torque."""
 
 MIN_DRIFT_FRACTION = 0.1
-"""Smallest drift that is estimated and reported, in the same parts."""
+"""Smallest drift that is estimated and reported, as a fraction of the load's force or torque."""
 
 MAX_DRIFT_FRACTION = 0.3
 """Largest drift that is corrected. A real sensor that warmed up had 0.2."""
 
 DRIFT_DEGREE = 2
-"""Degree of the polynomial of time that a bias follows."""
+"""Degree of the polynomial of time that a drifting bias follows."""
 
 MIN_LOAD_CHANGE = 0.03
-"""Smallest change of A or B, in parts of it, that is one."""
+"""Smallest relative change of A or B that counts as a change of the load."""
 
 MIN_RESTS_OF_LOAD = 5
-"""Samples before and after a change of the load: fewer do not show a load."""
+"""Smallest number of samples before and after a change of the load: fewer do not determine a load."""
 
 MIN_GAIN_DIFFERENCE = 0.04
 MIN_TORQUE_GAIN_DIFFERENCE = 0.1
 MIN_GAIN_ERRORS = 6.0
-"""Difference of gains of force and of torque that is a fault, and standard deviations of a gain's error that it is at
-least. Elastic joints feign 0.05 of a torque."""
+"""Smallest relative differences of gains of force and of torque that are faults, and smallest difference in standard
+deviations of a gain's error. Elastic joints imitate a difference of 0.05 of a torque."""
 
 MIN_SHARE_OF_MATRIX = 0.3
-"""Smallest entry of B, as a fraction of the largest one, that shows gains."""
+"""Smallest entry of B, as a fraction of the largest one, from which a gain is determined."""
 
 MIN_SIGNIFICANCE = 8.0
-"""Smallest significance, in standard errors, of a matrix or a difference of gains."""
+"""Smallest ratio of a matrix, or of a difference of gains, to its standard error."""
 
 MAX_CENTER_M = 1.0
-"""Largest distance of a load's centre from the sensor: a hand holds nothing whose centre is farther."""
+"""Largest plausible distance of a load's centre from the sensor."""
 
 MAX_SYMMETRIC_FRACTION = 0.3
 """Symmetric fraction of B above which the axes of the torque are checked."""
 
 MAX_UNEXPLAINED_FRACTION = 0.5
-"""Residual of a fit, in parts of the readings' variation, that is refused where noise does not explain it."""
+"""Residual of a fit, as a fraction of the readings' variation, above which it is refused unless noise explains it."""
 
 MAX_NOISE_RATIO = 3.0
-"""Residual of a fit over the noise of a single reading, above which noise does not explain it."""
+"""Ratio of the residual of a fit to the noise of a single reading, up to which noise explains the residual."""
 
 MAX_SAMPLES = 1500
+"""Largest number of samples that are fitted."""
 MAX_CANDIDATES = 60
+"""Approximate number of times in a recording at which a change is tried."""
 MIN_FREEDOM = 4
-"""Samples in excess of the unknowns of an axis for a fit to count."""
+"""Smallest number of degrees of freedom of a valid fit, for each axis."""
 
 WRENCH_PARTS = (slice(0, 3), slice(3, 6))
 KIND_NAMES = ("force", "torque")
@@ -90,8 +92,8 @@ class Drift(NamedTuple):
     """Drift of a sensor's bias.
 
     Attributes:
-        sizes: (6,) range of the bias in the course of a recording, N and N m.
-        fraction: the largest of them, in parts of the load's force or torque.
+        sizes: (6,) range of the bias within a recording, N and N m; 0 for an axis without notable drift.
+        fraction: largest range, as a fraction of the load's force or torque.
     """
 
     sizes: NDArray
@@ -106,15 +108,15 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearReadings:
-    """Readings of a sensor and the columns that a load makes them linear in.
+    """Readings of a sensor with a load, and the columns in which they are linear.
 
     Attributes:
-        time: (N,) s.
+        time: (N,) times, s.
         recording: (N,) index of the recording.
-        acceleration: (N, 3) a, in the stated axes of the sensor, m/s².
+        acceleration: (N, 3) acceleration a of the sensor minus gravity, in the stated axes of the sensor, m/s².
         other: columns (N, ·) of the angular motion, for force and for torque; empty at rest.
         wrench: (N, 6) force and torque, N and N m.
-        drift: degree of the polynomial of time that the bias is known to follow.
+        drift: degree of the polynomial of time that the bias is assumed to follow.
     """
 
     time: NDArray
@@ -125,7 +127,7 @@ class LinearReadings:
     drift: int = 0
 
     def thinned(self) -> LinearReadings:
-        """Return at most `MAX_SAMPLES` of them."""
+        """Return at most `MAX_SAMPLES` of the readings, at regular distances."""
         rows = slice(None, None, -(-len(self.time) // MAX_SAMPLES))
         force, torque = self.other
         return replace(
@@ -139,12 +141,12 @@ class LinearReadings:
 
     @property
     def biases(self) -> NDArray:
-        """(N, r) one column per recording."""
+        """Columns (N, r) of the biases, one per recording."""
         return (self.recording[:, None] == np.unique(self.recording)).astype(float)
 
     @property
     def course(self) -> NDArray:
-        """(N,) time from −1 to 1 in each recording."""
+        """Normalised time (N,), from −1 to 1 in each recording."""
         course = np.zeros(len(self.time))
         for number in np.unique(self.recording):
             rows = self.recording == number
@@ -153,23 +155,23 @@ class LinearReadings:
         return course
 
     def design(self, kind: int, *more: NDArray) -> NDArray:
-        """Return the columns (N, k) of force (0) or torque (1), those of a first."""
+        """Return the columns (N, k) of force (kind 0) or torque (kind 1); those of the acceleration come first."""
         return np.hstack([self.acceleration, self.other[kind], self.biases, *self.powers(self.drift), *more])
 
     def powers(self, degree: int) -> list[NDArray]:
-        """Return powers of the time (N, r), one column per recording, up to a degree."""
+        """Return powers 1 to `degree` of the normalised time, each (N, r) with one column per recording."""
         return [self.biases * self.course[:, None] ** power for power in range(1, degree + 1)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Least squares of force and torque with any matrices.
+    """Least-squares fit of force and torque with arbitrary matrices A and B.
 
     Attributes:
-        solutions: (k, 3) of force and of torque.
-        errors: (k, 3) standard errors of them.
-        squares: mean squared residuals of force and torque over their squared sizes.
-        sizes: (2,) RMS of the part of force and torque that follows a.
+        solutions: (k, 3) coefficients of the columns, for force and for torque.
+        errors: (k, 3) standard errors of the coefficients, for force and for torque.
+        squares: sum of the mean squared residuals of force and torque, relative to their squared `sizes`.
+        sizes: (2,) RMS variation of force and torque by the acceleration, N and N m.
     """
 
     solutions: tuple[NDArray, NDArray]
@@ -178,18 +180,21 @@ class _Fit:
     sizes: NDArray
 
     def matrix(self, kind: int) -> NDArray:
-        """Return A (0) or B (1), (3, 3)."""
+        """Return the matrix (3, 3) A of force (kind 0) or B of torque (kind 1)."""
         return self.solutions[kind][:3].T
 
     def is_shown(self, kind: int) -> bool:
-        """Return whether the matrix is larger than its errors."""
+        """Return whether the matrix of a kind is significant."""
         return bool(np.linalg.norm(self.matrix(kind)) > MIN_SIGNIFICANCE * np.linalg.norm(self.errors[kind][:3]))
 
 
 def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = None) -> _Fit | None:
-    """Return a fit with columns (N, ·) that a fault-free sensor lacks, or None if too few samples show its errors.
+    """Return a fit, or None if there are too few samples to determine its errors.
 
-    `sizes` (2,) are the scales of the residuals; None: those of this fit.
+    Args:
+        readings: readings of the sensor.
+        more: additional columns (N, ·) by which a fault is explained.
+        sizes: (2,) scales of the residuals; None: those of this fit.
     """
     solutions = []
     errors = []
@@ -221,15 +226,15 @@ def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = No
 
 
 def find_faults(readings: LinearReadings, source: str, gain_error: float) -> Drift | None:
-    """Refuse readings of a sensor with a fault; return the drift of its bias, if it is one to allow for.
+    """Refuse readings of a sensor with a fault; return the drift of its bias if it can be corrected, or None.
 
     Args:
-        readings: at rests, or in motion through one low-pass.
-        source: of the readings, for messages.
+        readings: readings at rest, or in motion; then all signals have passed the same low-pass.
+        source: name of the recordings, for messages.
         gain_error: standard deviation of the relative error of each axis' gain.
 
     Raises:
-        IdentificationError: names the fault.
+        IdentificationError: the sensor has a fault, which the message names.
     """
     readings = readings.thinned()
     fit = _fitted(readings)
@@ -237,7 +242,7 @@ def find_faults(readings: LinearReadings, source: str, gain_error: float) -> Dri
         return None
     drift = _changing_bias(readings, fit, source)
     if drift is not None or not readings.other[0].size:
-        # At rest, even a drift too small to report could be mistaken for a gain.
+        # At rest, even a drift that is too small to report could look like an error of a gain.
         fit = _fitted(readings, *readings.powers(DRIFT_DEGREE)) or fit
     if not fit.is_shown(0):
         return None
@@ -246,42 +251,49 @@ def find_faults(readings: LinearReadings, source: str, gain_error: float) -> Dri
     return drift
 
 
-# A bias or a load that changes in the course of a recording.
+# A bias or a load that changes during a recording.
 
 
 def _changing_bias(readings: LinearReadings, fit: _Fit, source: str) -> Drift | None:
-    """Refuse a bias that jumps, and at rest a load that changes; return a drift."""
+    """Refuse a bias that jumps, and at rest a load that changes; return a notable drift, or None.
+
+    Each explanation is fitted: a drift, and a jump or a change of the load at each candidate time. The explanation that
+    leaves the smallest residual counts.
+    """
     limit = MAX_LEFT_FRACTION**2 * fit.squares
     drifting = _fitted(readings, *readings.powers(DRIFT_DEGREE), sizes=fit.sizes)
-    smooth = np.inf if drifting is None else drifting.squares
+    drift_squares = np.inf if drifting is None else drifting.squares
     moments = [after[:, None].astype(float) for after in _moments(readings)]
-    jump, at, jumping = _best(readings, fit, [(after,) for after in moments])
-    shown = [after for after in moments if min(after.sum(), (1.0 - after).sum()) >= MIN_RESTS_OF_LOAD]
-    load, turning, loaded = _best(readings, fit, [(after, after * readings.acceleration) for after in shown])
-    if loaded is not None and load < min(limit, MAX_LEFT_FRACTION**2 * smooth, MAX_LEFT_FRACTION * jump):
+    jump_squares, jump_index, jumping = _best(readings, fit, [(after,) for after in moments])
+    enough = [after for after in moments if min(after.sum(), (1.0 - after).sum()) >= MIN_RESTS_OF_LOAD]
+    columns = [(after, after * readings.acceleration) for after in enough]
+    load_squares, load_index, loaded = _best(readings, fit, columns)
+    # Stricter limits, as a change of the load has more unknowns than a jump or a drift.
+    load_limit = min(limit, MAX_LEFT_FRACTION**2 * drift_squares, MAX_LEFT_FRACTION * jump_squares)
+    if loaded is not None and load_squares < load_limit:
         changes = [np.linalg.norm(solution[-3:]) for solution in loaded.solutions]
         change = max(changes / np.array([np.linalg.norm(loaded.matrix(kind)) for kind in range(2)]))
         if readings.other[0].size:
-            return None  # `require_steady` knows more of a load that changes in motion
+            return None  # `require_steady` has a better test for a load that changes in motion
         if change > MIN_LOAD_CHANGE:
             raise IdentificationError(
-                f"{source}: the load changed at about t = {_first_time(readings, shown[turning]):.1f} s: it slipped, "
-                "or was picked up or dropped. Fasten it, or identify the time before and the time after apart"
+                f"{source}: the load changed at about t = {_first_time(readings, enough[load_index]):.1f} s: it "
+                "slipped, or was picked up or dropped. Fasten it, or identify the time before and the time after apart"
             )
-    if jumping is not None and jumping.is_shown(0) and jump < min(limit, smooth):
+    if jumping is not None and jumping.is_shown(0) and jump_squares < min(limit, drift_squares):
         sizes = np.concatenate([np.abs(solution[-1]) for solution in jumping.solutions])
         if np.max(sizes / np.repeat(fit.sizes, 3)) > MIN_STEP_FRACTION:
             raise IdentificationError(
-                f"{source}: the bias changed at about t = {_first_time(readings, moments[at]):.1f} s, "
+                f"{source}: the bias changed at about t = {_first_time(readings, moments[jump_index]):.1f} s, "
                 f"{_largest(sizes)}: the sensor was zeroed, or hit. Zero it before the recording only, and record "
                 "again, or identify the time before and the time after apart"
             )
-    if drifting is None or smooth >= limit or not drifting.is_shown(0):
+    if drifting is None or drift_squares >= limit or not drifting.is_shown(0):
         return None
     drift = _drift(readings, drifting)
     if drift.fraction > MAX_DRIFT_FRACTION:
         raise IdentificationError(
-            f"{source}: the bias drifts ({drift.text}), which is {drift.fraction:.0%} of what the load makes of the "
+            f"{source}: the bias drifts ({drift.text}), which is {drift.fraction:.0%} of the load's part of the "
             "readings: let the sensor warm up, and record again"
         )
     return drift if drift.fraction > MIN_DRIFT_FRACTION else None
@@ -290,15 +302,15 @@ def _changing_bias(readings: LinearReadings, fit: _Fit, source: str) -> Drift | 
 def _best(
     readings: LinearReadings, fit: _Fit, columns: Sequence[tuple[NDArray, ...]]
 ) -> tuple[float, int, _Fit | None]:
-    """Return the smallest squares of fits with more columns, the number of that fit, and the fit."""
+    """Return the squares of the best fit among those with additional columns, its index, and the fit."""
     fits = [_fitted(readings, *more, sizes=fit.sizes) for more in columns]
-    squares = [np.inf if each is None else each.squares for each in fits]
+    squares = [np.inf if candidate is None else candidate.squares for candidate in fits]
     best = int(np.argmin(squares)) if squares else 0
     return (squares[best], best, fits[best]) if squares else (np.inf, 0, None)
 
 
 def _drift(readings: LinearReadings, drifting: _Fit) -> Drift:
-    """Return the drift that a fit with powers of time found."""
+    """Return the drift according to a fit with powers of time."""
     powers = np.hstack(readings.powers(DRIFT_DEGREE))
     paths = np.hstack([powers @ solution[-powers.shape[1] :] for solution in drifting.solutions])
     numbers = np.unique(readings.recording)
@@ -308,7 +320,7 @@ def _drift(readings: LinearReadings, drifting: _Fit) -> Drift:
 
 
 def _moments(readings: LinearReadings) -> Iterator[NDArray]:
-    """Yield the samples (N,) after each possible time of a change of the bias."""
+    """Yield a mask (N,) of the samples after each candidate time of a change."""
     for number in np.unique(readings.recording):
         rows = np.flatnonzero(readings.recording == number)
         least = max(2, len(rows) // 20)
@@ -318,20 +330,22 @@ def _moments(readings: LinearReadings) -> Iterator[NDArray]:
 
 
 def _first_time(readings: LinearReadings, after: NDArray) -> float:
+    """Return the time of a change, halfway between the samples before and after it, s."""
     first = int(np.argmax(after))
     return float((readings.time[max(first - 1, 0)] + readings.time[first]) / 2)
 
 
 def _largest(sizes: NDArray) -> str:
+    """Describe the jumps of the axes that jump most."""
     shown = [k for k in np.argsort(-sizes) if sizes[k] > 0.2 * sizes[WRENCH_PARTS[k // 3]].max()]
     return ", ".join(f"{SENSOR_AXES[k]} by {sizes[k]:.2g} {WRENCH_UNITS[k]}" for k in sorted(shown))
 
 
-# Axes, units and gains by the matrices.
+# Axes, units and gains, from the matrices A and B.
 
 
 def _wrong_axes(fit: _Fit) -> Iterator[str]:
-    """Name axes that are reversed or exchanged."""
+    """Yield a sentence on axes that are reversed or exchanged."""
     turn = _orthogonal(fit.matrix(0))
     of_force = _nearest(turn)
     of_torque = _axes_of_torque(fit, of_force, of_force.T @ turn) if fit.is_shown(1) else of_force
@@ -344,25 +358,26 @@ def _wrong_axes(fit: _Fit) -> Iterator[str]:
             "('load_on_sensor' or 'sensor_on_load')"
         )
         return
-    # A turn by 90 or 180 degrees is not a fault, but the mounting.
+    # A rotation of all axes by 90 or 180 degrees is due to the mounting, not a fault.
     changes = [_named(0, of_force), _named(1, of_torque)]
     if proper:
         changes = [_named(1, of_torque @ of_force.T)]
     yield (
-        f"{' and '.join(text for text in changes if text)}: mend the driver's axes, which must be right-handed and "
+        f"{' and '.join(text for text in changes if text)}: correct the driver's axes, which must be right-handed and "
         "those of the sensor's link in the URDF"
     )
 
 
 def _orthogonal(matrix: NDArray) -> NDArray:
+    """Return the orthogonal matrix nearest to a matrix (3, 3), its polar factor."""
     left, _, right = np.linalg.svd(matrix)
     return left @ right
 
 
 def _nearest(turn: NDArray) -> NDArray:
-    """Return the signed permutation nearest to an orthogonal matrix, one of the same handedness."""
-    same = [each for each in SIGNED_PERMUTATIONS if np.linalg.det(each) * np.linalg.det(turn) > 0]
-    return max(same, key=lambda each: float(np.sum(each * turn)))
+    """Return the signed permutation of the same handedness that is nearest to an orthogonal matrix (3, 3)."""
+    same = [axes for axes in SIGNED_PERMUTATIONS if np.linalg.det(axes) * np.linalg.det(turn) > 0]
+    return max(same, key=lambda axes: float(np.sum(axes * turn)))
 
 
 def _axes_of_torque(fit: _Fit, of_force: NDArray, turn: NDArray) -> NDArray:
@@ -370,16 +385,17 @@ def _axes_of_torque(fit: _Fit, of_force: NDArray, turn: NDArray) -> NDArray:
     matrix = fit.matrix(1)
 
     def symmetric(axes: NDArray) -> float:
+        """Return the symmetric fraction of B in these axes; zero for a fault-free sensor."""
         aligned = turn.T @ axes.T @ matrix
         return float(np.linalg.norm(aligned + aligned.T) / (2 * np.linalg.norm(matrix)))
 
-    own = symmetric(of_force)
-    if own < MAX_SYMMETRIC_FRACTION:
+    fraction = symmetric(of_force)
+    if fraction < MAX_SYMMETRIC_FRACTION:
         return of_force
-    # Among those that fit alike, the one that changes least.
+    # Among permutations that fit about equally well, take the one that changes fewest axes.
     scores = [(symmetric(axes), -float(np.trace(of_force.T @ axes)), k) for k, axes in enumerate(SIGNED_PERMUTATIONS)]
     least = min(score for score, *_ in scores)
-    if least > MAX_LEFT_FRACTION * own:
+    if least > MAX_LEFT_FRACTION * fraction:
         return of_force
     *_, best = min((change, score, k) for score, change, k in scores if score < least + 0.1)
     return SIGNED_PERMUTATIONS[best]
@@ -405,7 +421,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _wrong_units(fit: _Fit) -> Iterator[str]:
-    """Describe wrong units, with which no load is where a hand could hold it."""
+    """Yield a sentence on wrong units, by which the load's centre would be implausibly far from the sensor."""
     distance = np.linalg.norm(fit.matrix(1)) / np.sqrt(2) / (np.linalg.norm(fit.matrix(0)) / np.sqrt(3))
     if fit.is_shown(1) and distance > MAX_CENTER_M:
         yield (
@@ -415,15 +431,17 @@ def _wrong_units(fit: _Fit) -> Iterator[str]:
 
 
 def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
-    """Name axes that read other fractions of the same load."""
+    """Yield sentences on axes whose gains differ from those of the other axes."""
     turn = _orthogonal(fit.matrix(0))
     rows = np.linalg.norm(fit.matrix(0), axis=1)
     errors = np.linalg.norm(fit.errors[0][:3], axis=0)
-    usual = float(np.median(rows))
-    for axis in np.argsort(-np.abs(rows / usual - 1)):
-        if _differ(rows[axis] / usual, errors[axis] / usual, max(MIN_GAIN_DIFFERENCE, MIN_GAIN_ERRORS * gain_error)):
+    typical = float(np.median(rows))
+    ratios = rows / typical
+    limit = max(MIN_GAIN_DIFFERENCE, MIN_GAIN_ERRORS * gain_error)
+    for axis in np.argsort(-np.abs(ratios - 1)):
+        if _differ(ratios[axis], errors[axis] / typical, limit):
             yield (
-                f"{SENSOR_AXES[axis]} reads {rows[axis] / usual:.2f} of what the other axes read of the same load: "
+                f"{SENSOR_AXES[axis]} reads {ratios[axis]:.2f} of what the other axes read of the same load: "
                 "correct its gain"
             )
     if not fit.is_shown(1):
@@ -446,7 +464,7 @@ def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
 
 
 def _differ(ratio: float, error: float, limit: float) -> bool:
-    """Return whether a ratio of gains is not one, beyond a limit and its error."""
+    """Return whether a ratio of gains differs from one by more than a limit, and significantly."""
     return abs(ratio - 1) > max(limit, MIN_SIGNIFICANCE * error)
 
 

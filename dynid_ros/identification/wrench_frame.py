@@ -1,4 +1,4 @@
-"""Frame, sign and topic of the wrenches of a force/torque sensor."""
+"""Frame, sign convention and topic of the wrenches of a force/torque sensor."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 
 Frame = Literal["sensor", "base"]
-"""The sensor's own, or "base": the sensor's wrench turned into the axes of the base, its bias with it; moments stay
-about the sensor's origin."""
+"""Axes of the wrenches: those of the sensor, or those of the base. In "base", wrenches including their bias are rotated
+to the axes of the base, but moments are still about the sensor's origin."""
 Convention = Literal["load_on_sensor", "sensor_on_load"]
 """Body that exerts the wrench: a load at rest reads its weight downward ("load_on_sensor") or upward."""
 MAX_UNEXPLAINED_BY_FRAME: Final = 0.1
 """Unexplained fraction of the readings' variation above which the other frame is tried."""
 MAX_REMAINDER_BY_OTHER: Final = 0.4
-"""Largest unexplained fraction with the other frame, relative to that with the stated frame, that contradicts the
-latter."""
+"""Ratio of the unexplained fraction with the other frame to that with the stated frame, below which the stated frame is
+wrong."""
 SENSOR_AXES: Final = WRENCH_AXES
 TURN: Final = ("turn x", "turn y", "turn z")
 """Names of the unknown small turn of a sensor's axes."""
@@ -30,10 +30,10 @@ WRENCH_UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
 
 
 def require_choices(frame: str | None, convention: str) -> None:
-    """Refuse a frame (None: not given) or a convention that there is not.
+    """Refuse unknown names of a frame (None: not given) or a convention.
 
     Raises:
-        IdentificationError: names the choices.
+        IdentificationError: a name is unknown; the message lists the choices.
     """
     for name, value, choices in (("frame", frame, get_args(Frame)), ("convention", convention, get_args(Convention))):
         if value not in choices and not (name == "frame" and value is None):
@@ -41,10 +41,10 @@ def require_choices(frame: str | None, convention: str) -> None:
 
 
 def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, WrenchSeries]:
-    """Return the topic and its wrenches; without a topic, the only one.
+    """Return the name of a wrench topic and its wrenches; the only topic if none is named.
 
     Raises:
-        IdentificationError: no wrenches, no topic of that name, or several topics to choose from.
+        IdentificationError: the recording has no wrenches, no topic of that name, or several topics to choose from.
     """
     topics = list(recording.wrenches)
     if not topics:
@@ -61,7 +61,7 @@ def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, 
 
 
 def frame_of(series: WrenchSeries, robot: RobotModel, frame: Frame | None, where: str) -> Frame:
-    """Return the frame of the wrenches by their `frame_id`, unless it is given.
+    """Return the given frame, or if it is None, the frame named by the wrenches' `frame_id`.
 
     Raises:
         IdentificationError: the frame is neither the tip's nor the base's.
@@ -85,14 +85,14 @@ def frame_of(series: WrenchSeries, robot: RobotModel, frame: Frame | None, where
 
 
 def sensor_wrench(wrench: NDArray, rotations: NDArray, frame: Frame) -> NDArray:
-    """Wrenches (N, 6) in the axes of the sensor, whose axes are the columns of `rotations` (N, 3, 3) in the base."""
+    """Return wrenches (N, 6) in the axes of the sensor, which are the columns of `rotations` (N, 3, 3) in the base."""
     if frame == "sensor":
         return wrench
     return turned(wrench, np.swapaxes(rotations, 1, 2))
 
 
 def turned(wrench: NDArray, rotations: NDArray) -> NDArray:
-    """Force and torque of wrenches (N, 6), each multiplied by its matrix of `rotations` (N, 3, 3)."""
+    """Return wrenches (N, 6) whose forces and torques are multiplied by their matrices of `rotations` (N, 3, 3)."""
     return np.einsum("nij,nkj->nki", rotations, wrench.reshape(-1, 2, 3)).reshape(-1, 6)
 
 

@@ -1,4 +1,4 @@
-"""Gravity parameters from static torques (Ma & Hollerbach 1996), one joint at a time or all at once."""
+"""Identification of gravity parameters from static torques (Ma & Hollerbach 1996), joint by joint or all at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from dynid_ros.settings import check, part, setting
 GRAVITY_ESTIMATORS = ("global", "recursive")
 SAMPLE_KINDS = ("static", "slow", "both")
 FALSE_ALARM_RATE = 0.05
-"""Share of fault-free recordings in which some moment by all torques contradicts that by the turning joints."""
+"""Fraction of fault-free recordings in which some moment from all torques contradicts that from the turning joints."""
 RECORDED_SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
 
 
@@ -61,17 +61,17 @@ class GravityIdentification:
 
     Attributes:
         robot: kinematics and gravity; its inertias are not used.
-        estimator: "global" fits all joints at once, each weighted by its own noise; "recursive" goes from tip to base,
-            each joint from its own torque while it rotates alone, as in the paper.
-        torque_offset: estimate a constant sensor offset per joint; False takes the sensors as zeroed.
-        samples: "static" takes dwells, "slow" nearly unaccelerated motion, "both" takes both.
-        own_torque_only: the global fit sees, as the paper does, only the torque of the joint that rotates.
-        torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all moments of
-            a joint in proportion, so no residual shows it.
-        gravity_direction: "given": that of the robot; "estimated": found along with the moments, whose intervals count
-            it; "imu": from the recordings' `sensor_msgs/Imu`.
-        imu_topic: of the recordings; empty: the only one.
-        rules: what counts as static and as slow.
+        estimator: "global" fits all joints at once, each weighted by its own noise; "recursive" goes from tip to base
+            and fits each joint to its own torque while it rotates alone, as in the paper.
+        torque_offset: whether to estimate a constant sensor offset per joint; False: the sensors were zeroed.
+        samples: "static" for dwells, "slow" for nearly unaccelerated motion, "both" for both.
+        own_torque_only: whether the global fit uses only the torque of the joint that rotates, as in the paper.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain. Such an error scales
+            all moments of a joint, so residuals do not show it.
+        gravity_direction: "given": that of the robot; "estimated": estimated together with the moments, whose intervals
+            include its error; "imu": measured by `sensor_msgs/Imu` in the recordings.
+        imu_topic: topic of the IMU; empty: the only one.
+        rules: criteria for static and for slow samples.
     """
 
     robot: RobotModel
@@ -103,11 +103,12 @@ class GravityIdentification:
             raise IdentificationError("estimator 'recursive' takes the direction of gravity as given; use 'global'")
 
     def fit(self, *recordings: Recordings) -> GravityResult:
-        """Identify from one or more recordings, or files of these.
+        """Identify the gravity parameters from one or more recordings or their files.
 
         Raises:
             RecordingError: a joint of the model is not in a recording.
-            IdentificationError: too few samples; joints that are not observable are named in the result instead.
+            IdentificationError: there are too few samples. Joints that are not observable raise no error; the result
+                names them.
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
@@ -129,23 +130,23 @@ class GravityIdentification:
             ) from error
 
     def extract(self, *recordings: Recording) -> Samples:
-        """Return static and slow samples of the recordings, joints in the model's order.
+        """Return the static or slow samples of the recordings, with joints in the model's order.
 
         Raises:
             RecordingError: a joint of the model is not in a recording.
-            IdentificationError: a recording has no torque, or nothing that counts as a sample.
+            IdentificationError: a recording has no torque, or no samples.
         """
         return extract_samples(recordings, self.robot.joint_names, self.samples, self.rules)
 
     def fit_samples(
         self, samples: Samples, sources: Sequence[str] = (), direction: GravityDirection | None = None
     ) -> GravityResult:
-        """Identify from extracted samples.
+        """Identify the gravity parameters from extracted samples.
 
         Args:
             samples: samples of the joints in the model's order, as returned by `extract`.
             sources: names of the recordings, for the report.
-            direction: direction of gravity by an IMU; None: as set by `gravity_direction`.
+            direction: direction of gravity from an IMU; None: according to `gravity_direction`.
 
         Raises:
             IdentificationError: too few samples, or samples that do not determine any joint's gravity parameters or an
@@ -157,29 +158,29 @@ class GravityIdentification:
             raise IdentificationError("samples have no IMU; identify from recordings, or give the direction")
         if self.gravity_direction == GIVEN:
             return self._result(samples, sources, None)
-        found = self._turned(samples)
-        return found._result(samples, sources, None, self.robot.gravity)
+        along_best = self._with_best_direction(samples)
+        return along_best._result(samples, sources, None, self.robot.gravity)
 
-    def _turned(self, samples: Samples) -> GravityIdentification:
+    def _with_best_direction(self, samples: Samples) -> GravityIdentification:
         """Return a copy with the direction of gravity that fits best.
 
         Each Gauss-Newton step of the two angles solves for all moments (variable projection, Golub and Pereyra 1973).
         """
         starts = [replace(self, robot=robot, gravity_direction=GIVEN) for robot in starting_directions(self.robot)]
-        found = min(starts, key=lambda start: start._misfit(samples))
+        best = min(starts, key=lambda start: start._misfit(samples))
         turn = np.zeros(2)
         for _ in range(MAX_ITERATIONS):
-            turn = found._solve(samples, turns=True).values[-2:]
+            turn = best._solve(samples, turns=True).values[-2:]
             turn = turn * min(1.0, MAX_STEP_ANGLE_RAD / max(float(np.linalg.norm(turn)), CONVERGENCE_ANGLE_RAD))
-            gravity = found.robot.gravity
-            found = replace(found, robot=found.robot.with_gravity(turned(gravity, turn @ turn_axes(gravity))))
+            gravity = best.robot.gravity
+            best = replace(best, robot=best.robot.with_gravity(turned(gravity, turn @ turn_axes(gravity))))
             if np.linalg.norm(turn) < CONVERGENCE_ANGLE_RAD:
                 break
-        robot = downward(found.robot, self.robot.gravity, samples.position, samples.torque)
-        return replace(found, robot=robot)
+        robot = downward(best.robot, self.robot.gravity, samples.position, samples.torque)
+        return replace(best, robot=robot)
 
     def _misfit(self, samples: Samples) -> float:
-        """Return the sum of the logarithms of the noise over all rows."""
+        """Return the sum over all rows of the logarithm of their noise, which grows with the misfit."""
         solution = self._solve(samples)
         return float(np.sum(np.log(np.maximum(solution.sigma[solution.problem.group], CONVERGENCE_ANGLE_RAD))))
 
@@ -188,24 +189,29 @@ class GravityIdentification:
         samples: Samples,
         sources: Sequence[str],
         direction: GravityDirection | None,
-        given: NDArray | None = None,
+        configured: NDArray | None = None,
     ) -> GravityResult:
-        solution = self._solve(samples, turns=given is not None)
+        """Return the result; `configured` gravity (3,), where its direction was estimated, or None.
+
+        A measured `direction` contributes its covariance.
+        """
+        solution = self._solve(samples, turns=configured is not None)
         problem = solution.problem
-        seen = solution.covariance()
+        from_residuals = solution.covariance()
         dof = solution.linear.dof()
         shifts = self.torque_gain_error * solution.gain_shifts()
-        covariance = seen + shifts.T @ shifts
+        covariance = from_residuals + shifts.T @ shifts
         if direction is not None:
-            moved = solution.gain @ GravityProblem(self.robot, samples, self, solution.moments).matrix[:, -2:]
-            covariance += moved @ direction.covariance @ moved.T
-        # The error of the gains is known itself, and so leaves the more degrees of freedom (Satterthwaite 1946).
-        own = np.diag(seen)
+            by_turns = solution.gain @ GravityProblem(self.robot, samples, self, solution.moments).matrix[:, -2:]
+            covariance += by_turns @ direction.covariance @ by_turns.T
+        # The variance by gain errors is known exactly, so its share increases the degrees of freedom (Satterthwaite
+        # 1946).
+        variance = np.diag(from_residuals)
         total = np.diag(covariance)
-        dof = dof * np.divide(total, own, out=np.ones_like(own), where=own > 0) ** 2
+        dof = dof * np.divide(total, variance, out=np.ones_like(variance), where=variance > 0) ** 2
         half = half_width(np.sqrt(np.diag(covariance)), dof)
-        if given is not None:
-            direction = direction_found(ESTIMATED, self.robot, given, covariance[-2:, -2:], float(dof[-2:].min()))
+        if configured is not None:
+            direction = direction_found(ESTIMATED, self.robot, configured, covariance[-2:, -2:], float(dof[-2:].min()))
             require_determined(
                 solution.turn_information(),
                 direction,
@@ -253,14 +259,14 @@ class GravityIdentification:
         )
 
     def _solve(self, samples: Samples, *, turns: bool = False) -> GravitySolution:
-        """Solve for all unknowns; `turns`: two turns of gravity among them, last."""
+        """Solve for all unknowns; with `turns`, the last two unknowns are turns of gravity."""
         problem = GravityProblem(self.robot, samples, self, self._solve(samples).moments if turns else None)
         if self.estimator == "recursive":
             return recursive(problem)
         fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
         gain = fit.covariance @ (problem.matrix.T / sigma[problem.group] ** 2)
         own = problem.own_inflation(sigma)
-        # The torques of other joints never make a moment less certain than the joint's own torque does.
+        # Additional torques of other joints cannot make a moment less certain than the joint's own torque alone.
         inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
         n = self.robot.n_joints
         return GravitySolution(
@@ -277,9 +283,12 @@ class GravityIdentification:
     def _tilt_remarks(
         self, samples: Samples, solution: GravitySolution, observable: dict[str, tuple[float, float]]
     ) -> tuple[str, ...]:
-        """Return a sentence for each tilt of the configured gravity that shows, or that would not show but matter.
+        """Return a sentence for each tilt of gravity that the data reveal, and each relevant tilt that they would not.
 
-        Each observable moment has its value and half 95 % interval.
+        Args:
+            samples: fitted samples.
+            solution: solution with gravity as configured.
+            observable: value and half 95 % interval of each observable moment, by name.
         """
         settings = replace(self, estimator="global", own_torque_only=self.own_only, gravity_direction=GIVEN)
         turned = settings._solve(samples, turns=True)
@@ -319,7 +328,8 @@ class GravityIdentification:
         errors = np.sqrt(np.diag(other.covariance()))
         dof = other.linear.dof()
         half = half_width(errors, dof)
-        # All moments are compared at once (Bonferroni), and their errors are known by few angles that are left out.
+        # All moments are compared at once (Bonferroni). Their standard errors come from leaving out few angles, so
+        # Student's t has at most as many degrees of freedom as there are surplus angles.
         level = 1 - FALSE_ALARM_RATE / max(len(observable), 1)
         angles = np.array([count_angles(samples, joint) for joint in owner])
         tolerance = half_width(errors, np.clip(angles - required_angles(names) + 1, 1, dof), level)
@@ -340,5 +350,5 @@ class GravityIdentification:
 
     @property
     def own_only(self) -> bool:
-        """Whether only the torque of the joint that rotates is looked at."""
+        """Whether only the torque of the joint that rotates is fitted."""
         return self.own_torque_only or self.estimator == "recursive"

@@ -1,4 +1,4 @@
-"""The linear problem of gravity identification, its solutions, and how uncertain these are."""
+"""Linear problem of gravity identification, its solution and the covariance of the solution."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def angle_groups(joint: NDArray, angle: NDArray) -> NDArray:
-    """Return the index (m,) of the joint and angle of each row.
+    """Return the index (m,) of a group for each row: rows of one joint at one angle form a group.
 
-    Friction that no model describes depends on the angle of its joint, and lasts while the joint stays there. So all
-    rows of a joint at one angle count once.
+    Unmodelled friction depends on the angle of its joint and stays constant while the joint rests there. So the
+    residuals of a group are correlated.
     """
-    found = np.zeros(len(joint), int)
+    group = np.zeros(len(joint), int)
     number = -1
     for j in np.unique(joint):
         first = -np.inf
@@ -41,14 +41,22 @@ def angle_groups(joint: NDArray, angle: NDArray) -> NDArray:
             if angle[row] - first > HOLD_TOLERANCE:
                 first = angle[row]
                 number = number + 1
-            found[row] = number
-    return found
+            group[row] = number
+    return group
 
 
 class GravityProblem:
     """Linear problem of gravity identification: a row per sample and joint, a column per unknown.
 
-    If `moments` (k,) are given, about which the problem is linearised, the two turns of gravity are the last unknowns.
+    With `moments` (k,), the last two unknowns are turns of gravity, linearised about these moments.
+
+    Attributes:
+        matrix: (m, k) columns of the unknowns.
+        right: (m,) torques, N m or N.
+        names: names (k,) of the unknowns.
+        owner: (k,) index of each unknown's joint; n for a turn of gravity.
+        joint, sample: (m,) indices of each row's joint and sample.
+        group: (m,) index of each row's noise in `group_names`.
     """
 
     def __init__(
@@ -70,7 +78,7 @@ class GravityProblem:
             used[self.gravity.columns(i)] = not free
         regressor = self.gravity.regressor(samples.position)
         if moments is not None and not used.all():
-            # Even a small tilt loads a joint with an axis near gravity by moments that are unknown.
+            # Even a small tilt loads a joint whose axis is parallel to gravity, through moments that are unknown.
             across = np.cross(turn_axes(robot.gravity)[0], robot.gravity)
             regressor[:, :, ~used] = GravityModel(robot.with_gravity(across)).regressor(samples.position)[:, :, ~used]
             used[:] = True
@@ -105,6 +113,7 @@ class GravityProblem:
         self.group_names = pairs.names
 
     def _own_rows(self) -> NDArray:
+        """Return a mask (m,) of the rows whose joint rotates alone in their sample."""
         moving = np.full(len(self.samples), -1)
         for rotation in rotations(self.samples):
             moving[rotation.rows] = rotation.joint
@@ -116,6 +125,7 @@ class GravityProblem:
         return moving[self.sample] == self.joint
 
     def _keep(self, rows: NDArray) -> None:
+        """Drop all other rows, and unknowns that the remaining rows do not contain."""
         self.matrix = self.matrix[rows]
         self.right = self.right[rows]
         self.joint = self.joint[rows]
@@ -126,15 +136,15 @@ class GravityProblem:
         self.owner = self.owner[used]
 
     def own_inflation(self, sigma: NDArray) -> NDArray:
-        """Return the inflation (k,) by collinearity with the joint's other unknowns in its own torque."""
-        found = np.full(len(self.names), np.inf)
+        """Return the inflation (k,) of standard errors if each joint is fitted alone, to its own torque."""
+        inflation = np.full(len(self.names), np.inf)
         for i in range(self.gravity.robot.n_joints):
             rows = self.joint == i
             own = self.owner == i
             if rows.any() and own.any():
                 weights = 1 / sigma[self.group[rows]] ** 2
-                found[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
-        return found
+                inflation[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
+        return inflation
 
     def residual_rms(self, values: NDArray) -> NDArray:
         """Return the RMS residual (n,) of each joint; NaN for a joint without rows."""
@@ -177,17 +187,17 @@ class GravitySolution:
 
     @property
     def moments(self) -> NDArray:
-        """(k,) of the gravity model; zero for those without effect."""
-        found = dict(zip(self.problem.names, self.values, strict=True))
+        """Moments (k,) of the gravity model; zero for moments without effect on any torque."""
+        estimates = dict(zip(self.problem.names, self.values, strict=True))
         gravity = self.problem.gravity
         idle = np.zeros(len(gravity.names), bool)
         for i, free in enumerate(gravity.unobservable_axes()):
             idle[gravity.columns(i)] = free
-        return np.where(idle, 0.0, [found.get(name, 0.0) for name in gravity.names])
+        return np.where(idle, 0.0, [estimates.get(name, 0.0) for name in gravity.names])
 
     @property
     def linear(self) -> LinearEstimate:
-        """Linear estimate by the rows."""
+        """Linear estimate: how the values follow from the rows, and their residuals."""
         problem = self.problem
         residual = problem.right - problem.matrix @ self.values
         return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))
@@ -224,10 +234,10 @@ DEPENDENCE_TOLERANCE = 1e-6
 
 
 def recursive(problem: GravityProblem) -> GravitySolution:
-    """Fit from tip to base: joint i's own unknowns, the distal moments being known (eqs 13, 17).
+    """Fit from tip to base: the unknowns x_i of joint i, with the distal moments x_d known by then (eqs 13, 17).
 
-    With x_d distal and x_i own unknowns, x_i = G (b − D x_d). An undetermined x_d enters as zero, so what depends on it
-    by G D is undetermined as well.
+    x_i = G (b − D x_d), where D are the columns of x_d in the torque b of joint i. An undetermined x_d enters as zero,
+    and unknowns that depend on it through G D are undetermined as well.
     """
     k = problem.matrix.shape[1]
     m = len(problem.right)
@@ -259,7 +269,7 @@ def recursive(problem: GravityProblem) -> GravitySolution:
         groups, local = np.unique(problem.group[rows], return_inverse=True)
         fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)
         step = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)
-        passed = step @ coupling
+        passed = step @ coupling  # G D
         values[own] = fit.solution
         gain[np.ix_(own, np.flatnonzero(rows))] = step
         gain[own] -= passed @ gain[distal]
@@ -267,10 +277,10 @@ def recursive(problem: GravityProblem) -> GravitySolution:
         null[own] -= passed @ null[distal]
         undetermined = null_space(matrix)
         null = np.hstack([null, np.eye(k)[:, own] @ undetermined])
-        # In columns of unit norm, so that the tolerance has no unit.
+        # Scale columns to unit norm, so that the tolerance has no unit.
         effect = np.abs(passed) * column_norms(matrix)[:, None] / column_norms(coupling)
         depends = (effect > DEPENDENCE_TOLERANCE) & unobservable[distal] & moments[distal]
-        # Errors of distal moments that are determined, however badly, are passed on as errors.
+        # Errors of determined distal moments, even large ones, inflate the standard errors of this joint.
         noise = np.nan_to_num(sigma[problem.group])
         passed_on = np.linalg.norm(gain[own] * noise, axis=1) / np.maximum(
             np.linalg.norm(step * noise[rows], axis=1), 1e-300

@@ -24,13 +24,19 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording.recording import Recordings, read_all
 
 MAX_INFLATION = 30.0
-"""Largest inflation of a standard error by collinearity. With an unknown torque offset, a joint reaches it if it turns
-by less than about 45 degrees (60: 17, 30: 65)."""
+"""Largest inflation of a standard error by collinearity. With an unknown torque offset, a joint exceeds it if it turns
+by less than about 45 degrees (60 degrees: inflation 17, 30 degrees: 65)."""
 
 
 @dataclass(frozen=True)
 class Observability:
-    """Observability of the moment of a joint; `reason` is the cause and the remedy if it is not observable."""
+    """Observability of the moment of a joint.
+
+    Attributes:
+        observable: whether the samples determine the moment.
+        reason: cause and remedy if the moment is not observable.
+        torque_free: whether gravity never loads the joint, so that its moment does not matter.
+    """
 
     observable: bool
     reason: str = ""
@@ -50,13 +56,13 @@ def describe_observability(
         robot: the arm.
         gravity: gravity model with the moments.
         names: names (k,) of the fitted unknowns.
-        errors: inflation (k,) of their standard errors, infinite for undetermined unknowns; half 95 % intervals (k,);
-            matrix (n, n), whether the estimate of joint i depends on an unobservable moment of joint j.
+        errors: inflation (k,) of the standard errors, infinite for undetermined unknowns; half 95 % intervals (k,); and
+            mask (n, n) of the joints j on whose unobservable moment the estimate of joint i depends.
         samples: fitted samples.
     """
     worst, wide = (dict(zip(names, values, strict=True)) for values in errors[:2])
     dependence = errors[2]
-    # Torque per moment: an axis that is nearly parallel to gravity counts by its tilt.
+    # Largest torque per moment; it is small for an axis that is nearly parallel to gravity.
     weight = np.linalg.norm(robot.gravity) * gravity.loads()
     parallel = gravity.unobservable_axes()
     found = {}
@@ -81,7 +87,7 @@ def describe_observability(
             others = [f"'{robot.joint_names[j]}'" for j in np.flatnonzero(first if first.any() else dependence[i])]
             reason = f"it depends on the moment of {', '.join(others)}, which is not observable"
         elif not samples.friction_known[:, i].any():
-            reason = "it is held in all samples, by a stiction that nobody knows; turn it, or bring it to its hold anew"
+            reason = "it is held in all samples by unknown stiction; turn it, or let it approach its position anew"
         elif not revolute:
             reason = (
                 "the weight that it carries cannot be distinguished from its torque offset; tilt its axis, "
@@ -141,13 +147,22 @@ class GravityResult(Result):
     """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
 
     Attributes:
-        names: names of all unknowns, e.g. "n_x joint_2", "offset joint_2".
-        values, covariance, inflation: estimates of all unknowns, in that order.
+        robot: the arm, with the direction of gravity that was used.
+        gravity: gravity model of the moments.
+        names: names of all k unknowns, e.g. "n_x joint_2", "offset joint_2".
+        values, covariance: estimates of all unknowns, in that order, and their covariance.
+        inflation: (k,) factor by which collinearity inflates each standard error.
         determined: orthonormal basis (r, k) of the determined space, in columns divided by `scale`.
+        scale: (k,) norms of the problem's columns.
         condition_number: condition number of the column-scaled weighted problem.
         dof: degrees of freedom (k,) of each variance.
         residual_rms: RMS residual (n,) of the fitted rows, N m.
         noise: standard deviation of a row by joint and kind of sample, N m.
+        observability: observability of each joint's moment, by name of the joint.
+        samples: fitted samples.
+        sources: names of the recordings.
+        settings: settings of the identification, as plain data.
+        rules: criteria for static and for slow samples.
         direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
         remarks: sentences on contradictions in the data.
         repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.
@@ -190,7 +205,7 @@ class GravityResult(Result):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on undetermined moments of joints that gravity loads, and on poses that would determine them."""
+        """Sentences on undetermined moments of joints that gravity loads, with a remedy."""
         return tuple(
             f"gravity of {joint} is not known: {state.reason}"
             for joint, state in self.observability.items()
@@ -220,7 +235,7 @@ class GravityResult(Result):
         return self._evaluate(rows)
 
     def validate(self, *recordings: Recordings) -> Validation:
-        """Compare with the samples of recordings that were not fitted, friction and offset included.
+        """Compare predictions, with friction and offset, with the samples of recordings that were not fitted.
 
         Raises:
             IdentificationError: the recordings have no samples of the kind that was fitted.
@@ -237,14 +252,15 @@ class GravityResult(Result):
         return self.validate_samples(samples, name)
 
     def validate_samples(self, samples: Samples, name: str = "") -> Validation:
-        """Compare with extracted samples."""
+        """Compare predictions with the torques of extracted samples."""
         unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
         return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples), unit)
 
     def friction_torque(self) -> tuple[NDArray, NDArray]:
-        """Return torque minus gravity (n, 2) of each joint moving upwards and downwards, and its standard error.
+        """Return torque minus gravity (n, 2) of each joint moving upwards and downwards, and the standard errors.
 
-        The data determine these sums: direction-dependent friction looks like a sensor offset. NaN if undetermined.
+        These are sums of offset and Coulomb friction. The data determine the sums even where friction that depends on
+        the direction cannot be distinguished from a sensor offset. NaN if undetermined.
         """
         rows = np.zeros((self.robot.n_joints, 2, len(self.names)))
         for i, joint in enumerate(self.robot.joint_names):
@@ -260,7 +276,7 @@ class GravityResult(Result):
         return values, errors
 
     def verdict(self, validations: Sequence[Validation] = ()) -> str:
-        """Say which joints are observable, and how well torque is predicted."""
+        """Say how many joints are observable, and how accurately torque is predicted."""
         loaded = [state for state in self.observability.values() if not state.torque_free]
         known = sum(state.observable for state in loaded)
         largest = np.abs(self.samples.torque).max(axis=0)
@@ -306,18 +322,18 @@ class GravityResult(Result):
     def _friction_entry(self, i: int) -> dict:
         """Return the friction of a joint; torques by direction have the smaller degrees of freedom of their parts."""
         terms = ("coulomb", "viscous", "offset")
-        own = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.dof)
-        found = {}
-        for term, dof in zip(terms, own, strict=True):
+        dofs = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.dof)
+        entries = {}
+        for term, dof in zip(terms, dofs, strict=True):
             values, errors = self.per_joint(term)
-            found[term] = (values[i], errors[i], dof)
+            entries[term] = (values[i], errors[i], dof)
         values, errors = (column[i] for column in self.friction_torque())
-        both = np.fmin(own[0], own[2])
-        return joint_friction_entry(
-            found | {way: (v, e, both) for way, v, e in zip(DIRECTIONS, values, errors, strict=True)}
-        )
+        both = np.fmin(dofs[0], dofs[2])
+        by_direction = {name: (v, e, both) for name, v, e in zip(DIRECTIONS, values, errors, strict=True)}
+        return joint_friction_entry(entries | by_direction)
 
     def _pick(self, names: tuple[str, ...] | list[str], values: NDArray) -> NDArray:
+        """Return the values of some unknowns by name; NaN if undetermined."""
         index = {
             name: i
             for i, name in enumerate(self.names)
@@ -341,12 +357,13 @@ class GravityResult(Result):
         return rows
 
     def _evaluate(self, rows: NDArray) -> NDArray:
+        """Return the torques of rows (…, k); NaN if undetermined."""
         torque = rows @ self.values
-        # A joint that only noise moves determines its moments with an error above all of its torque.
+        # If only noise moves a joint, its moments have errors that exceed its largest torque: count as undetermined.
         vague = standard_errors_of(rows, self.covariance) > np.abs(self.samples.torque).max(axis=0)
         torque[vague | ~self._is_determined(rows)] = np.nan
         return torque
 
     def _is_determined(self, rows: NDArray) -> NDArray:
-        """Return (N, n), whether each row lies in the space that the data span."""
+        """Return a mask (…) of the rows (…, k) that lie in the space spanned by the data."""
         return within(rows / self.scale, self.determined, MAX_UNDETERMINED_FRACTION)
