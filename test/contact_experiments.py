@@ -100,12 +100,12 @@ class ContactExperiment:
         truth = SimulatedArm(self._true, drives=Drives(0.0, 0.0, self._rotors)).truth
         motions = [fourier_motion(self._true, time, 2 / FIT_DURATION, self._rng)]
         motions.append(np.array(moves(self._true, FIT_DURATION, FIT_RATE, self._rng, 0.6)[1:]))
-        found = []
+        recordings = []
         for q, qd, qdd in motions:
             friction = self._friction.model.of_motion(self._true, q, qd, qdd) @ self._friction.coefficients
             readings = self._sensors.measure(q, qd, truth.drive_torque(q, qd, qdd) + friction, self._rng)
-            found.append(Recording(self.robot.joint_names, time[: len(q)], *readings, source="alone"))
-        return found
+            recordings.append(Recording(self.robot.joint_names, time[: len(q)], *readings, source="alone"))
+        return recordings
 
     def work(self, duration: float) -> tuple[np.ndarray, ...]:
         """Return time (N,), positions, velocities and measured torques (N, n) of undisturbed motion by MuJoCo.
@@ -149,23 +149,23 @@ class ContactExperiment:
         simulated.reset(motion[0, 0])
         simulated.follow(TrajectoryPoints(true.joint_names, KNOT * np.arange(motion.shape[1]), *motion), TIMESTEP)
         axes = np.linalg.inv(true.chain.link_offsets[:, :3, :3])[:, :, 2]
-        waiting, found = sorted(pushes, key=lambda push: push.start), []
+        waiting, rows = sorted(pushes, key=lambda push: push.start), []
         for _ in range(round((duration - KNOT) / TIMESTEP)):
             simulated.step(TIMESTEP)
             if waiting and simulated.time >= waiting[0].start:
                 push = waiting.pop(0)
                 link = true.link_names[push.joint]
                 simulated.push([0.0, 0.0, 0.0, *(push.torque * axes[push.joint])], link, link, push.duration)
-            found.append((simulated.time, *simulated.measure()))
-        return tuple(np.array(column) for column in zip(*found, strict=True))
+            rows.append((simulated.time, *simulated.measure()))
+        return tuple(np.array(column) for column in zip(*rows, strict=True))
 
     def _moves(self, duration: float, step: float) -> np.ndarray:
         return np.array(moves(self._true, duration, 1 / step, self._rng, self._speed)[1:])
 
 
-def _friction(robot: RobotModel, size: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
+def _friction(robot: RobotModel, scale: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
     joints, coefficients = [], []
-    for largest in size:
+    for largest in scale:
         joint = JointFriction(
             sliding_length=float(np.exp(rng.uniform(*np.log([2e-4, 3e-3])))),
             asymmetric=True,

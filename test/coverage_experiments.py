@@ -85,9 +85,9 @@ class Experiment:
 
     def truth(self, base: BaseParameters) -> np.ndarray:
         """Return true base parameters (k,), NaN for those with friction terms, which have no true value."""
-        known = dict(zip([f"rotor_inertia {name}" for name in self.robot.joint_names], self.rotors, strict=True))
-        own = [known.get(name, np.nan) for name in base.names[len(self.links) :]]
-        values = np.concatenate([self.links, own])
+        true_rotors = dict(zip([f"rotor_inertia {name}" for name in self.robot.joint_names], self.rotors, strict=True))
+        coefficients = [true_rotors.get(name, np.nan) for name in base.names[len(self.links) :]]
+        values = np.concatenate([self.links, coefficients])
         unknown = np.isnan(values)
         mixed = np.any(base.combinations[:, unknown] != 0, axis=1)
         return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
@@ -124,12 +124,12 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     rotors = conditions.rotors * rng.uniform(0.5, 1.5, n) * inertia
     truth = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors)).truth
     links = truth.drive_torque(q, qd, qdd)
-    size = np.abs(links).max(axis=0)
-    size = np.maximum(size, 0.05 * size.max())
-    torque = links + friction(q, qd, links, size, conditions.mismatch, rng)
+    scale = np.abs(links).max(axis=0)
+    scale = np.maximum(scale, 0.05 * scale.max())
+    torque = links + friction(q, qd, links, scale, conditions.mismatch, rng)
     torque *= 1 + conditions.gain_error * rng.standard_normal(n)
-    torque += size * rng.uniform(-0.05, 0.05, n)
-    noise = conditions.noise * size * rng.uniform(*NOISE, n)
+    torque += scale * rng.uniform(-0.05, 0.05, n)
+    noise = conditions.noise * scale * rng.uniform(*NOISE, n)
     torque += noise * coloured_noise(q.shape, conditions.correlation * rate, rng)
     measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
     unknown = np.full_like(q, np.nan)
@@ -158,7 +158,7 @@ def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.ran
 def friction(
     q: np.ndarray, qd: np.ndarray, load: np.ndarray, size: np.ndarray, mismatch: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return friction torques (N, n) of gears for torques of the links (N, n) of up to `size` (n,).
+    """Return friction torques (N, n) of gears for torques of the links (N, n) of up to `scale` (n,).
 
     `mismatch` scales terms beyond Coulomb and viscous friction: a Stribeck term, a ripple over the position, asymmetry,
     dependence on the load, and viscous friction that grows less than the speed.
@@ -197,7 +197,7 @@ def stamped(recording: Recording, kind: str, jitter: float, loss: float, rng: np
     if kind == "bursts":
         for first in np.flatnonzero(rng.random(n) < loss / 2 / 6.5):
             lost[first : first + rng.integers(2, 12)] = True
-    kept = recording.slice(~lost)
-    noise = rng.exponential(size=kept.n_samples) if kind == "delay" else rng.standard_normal(kept.n_samples)
-    stamps = np.maximum.accumulate(kept.time + jitter * noise) + MIN_STAMP_STEP * np.arange(kept.n_samples)
-    return replace(kept, time=stamps - stamps[0])
+    selected = recording.slice(~lost)
+    noise = rng.exponential(size=selected.n_samples) if kind == "delay" else rng.standard_normal(selected.n_samples)
+    stamps = np.maximum.accumulate(selected.time + jitter * noise) + MIN_STAMP_STEP * np.arange(selected.n_samples)
+    return replace(selected, time=stamps - stamps[0])

@@ -166,24 +166,26 @@ def cramer_rao(
         clock: whether the offset between the links' and the motors' clocks is unknown.
         step: step of the grid in s.
     """
-    found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, step=step)
+    result = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, step=step)
     time = np.arange(round(DURATION * RATE)) / RATE
-    at = np.round(np.mod(time, motor.period) / found.step).astype(int)
-    noise = TORQUE_NOISE * np.sqrt(np.mean(found.exact_torque[at] ** 2, axis=0))
+    at = np.round(np.mod(time, motor.period) / result.step).astype(int)
+    noise = TORQUE_NOISE * np.sqrt(np.mean(result.exact_torque[at] ** 2, axis=0))
     n = len(noise)
-    more = [np.broadcast_to(np.eye(n), (len(at), n, n))] * link_offset + [found.velocity[at][:, :, None]] * clock
-    link = np.concatenate([found.link[at], *more], axis=2) / LINK_NOISE
-    others = np.concatenate([found.motor[at] / MOTOR_NOISE, found.torque[at] / noise[:, None]])
-    others = np.concatenate([others, np.zeros((*others.shape[:2], link.shape[2] - others.shape[2]))], axis=2)
-    jacobian = np.concatenate([link, others]).reshape(-1, link.shape[2])
+    more = [np.broadcast_to(np.eye(n), (len(at), n, n))] * link_offset + [result.velocity[at][:, :, None]] * clock
+    link = np.concatenate([result.link[at], *more], axis=2) / LINK_NOISE
+    motor_rows = np.concatenate([result.motor[at] / MOTOR_NOISE, result.torque[at] / noise[:, None]])
+    motor_rows = np.concatenate(
+        [motor_rows, np.zeros((*motor_rows.shape[:2], link.shape[2] - motor_rows.shape[2]))], axis=2
+    )
+    jacobian = np.concatenate([link, motor_rows]).reshape(-1, link.shape[2])
     scale = np.linalg.norm(jacobian, axis=0)
     upper = qr(jacobian / scale, mode="r", check_finite=False)[0][: len(scale)]
     assert np.linalg.cond(upper) < 1e7, "the motion does not determine all parameters"
     deviations = np.linalg.norm(np.linalg.inv(upper), axis=1) / scale
     terms = np.concatenate([getattr(springs, term) for term in TERMS])
-    base = np.full(len(found.names) - len(terms), np.nan) if base_truth is None else base_truth
+    base = np.full(len(result.names) - len(terms), np.nan) if base_truth is None else base_truth
     offset = float(deviations[-1]) if clock else float("nan")
-    return Bound(found.names, np.concatenate([base, terms]), deviations[: len(found.names)], offset)
+    return Bound(result.names, np.concatenate([base, terms]), deviations[: len(result.names)], offset)
 
 
 @lru_cache(maxsize=64)

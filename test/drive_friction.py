@@ -36,15 +36,15 @@ def friction_torque(
         forward = rng.uniform(0.7, 1.3, n), rng.uniform(0.6, 1.4, n)
     distance = {"dahl": (3e-4, 1e-2), "lugre": (2e-4, 5e-3)}.get(law, (1e-5, 1e-4))
     distance = np.exp(rng.uniform(*np.log(distance), n))
-    kept = _presliding(q, rigid, coulomb, distance, rng.uniform(0.0, 1.0, n), rng)
+    torque = _presliding(q, rigid, coulomb, distance, rng.uniform(0.0, 1.0, n), rng)
     up = qd > 0
-    kept = kept * np.where(up, forward[0], 1.0)
+    torque = torque * np.where(up, forward[0], 1.0)
     sliding = viscous * np.where(up, forward[1], 1.0) * qd
     if law == "lugre":
-        rate = np.gradient(kept, time, axis=0)
+        rate = np.gradient(torque, time, axis=0)
         most = 0.2 * level
-        kept = kept + np.clip(rng.uniform(0.0, 0.01) * rate, -most, most)
-    return kept + sliding
+        torque = torque + np.clip(rng.uniform(0.0, 0.01) * rate, -most, most)
+    return torque + sliding
 
 
 def _presliding(q, rigid, coulomb, distance, taken, rng) -> np.ndarray:

@@ -97,13 +97,13 @@ def draw(
     time = ASIDE + np.arange(round(SECONDS * RATE)) / RATE
     chance = bool(rng.random() < 0.5)
     camera = chance if camera is None else camera
-    seen = time + CLOCK_OFFSET if camera else time
+    link_time = time + CLOCK_OFFSET if camera else time
     if FRICTIONS[friction] is None:
         moved = link_motion(row, motor_motion)
-        exact, link = moved.at(time, False), moved.at(seen, False)
+        exact, link = moved.at(time, False), moved.at(link_time, False)
     else:
         spline = by_mujoco(row, motor_motion, *FRICTIONS[friction])
-        exact, link = spline(time)[:, None], spline(seen)[:, None]
+        exact, link = spline(time)[:, None], spline(link_time)[:, None]
     position, velocity, acceleration = motor_motion.at(time)
     torque = row.stiffness * (position - exact) + row.motor_inertia * acceleration + row.motor_viscous * velocity
     largest = float(np.max(np.abs(torque)))
@@ -111,8 +111,8 @@ def draw(
     torque += largest * motor.ripple * np.sin(RIPPLES_PER_TURN * position)
     torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2))
     position, torque, link = (
-        values + size * rng.standard_normal(values.shape)
-        for values, size in ((position, MOTOR_NOISE), (torque, torque_noise), (link, link_noise))
+        values + sigma * rng.standard_normal(values.shape)
+        for values, sigma in ((position, MOTOR_NOISE), (torque, torque_noise), (link, link_noise))
     )
     robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint, pa10.LIGHTER, row))
     recording = Recording((name,), time, position, np.full_like(position, np.nan), torque, source=f"draw {seed}")
@@ -147,10 +147,10 @@ def by_mujoco(row: FlexibleJoint, motor: FourierSeries, constant: float, impedan
     steps = round((ASIDE + SECONDS + 0.1) / STEP)
     followed = motor.at(STEP * np.arange(steps))[0][:, 0].tolist()
     data.qpos[0] = followed[0]
-    found = np.empty(steps)
+    positions = np.empty(steps)
     position, applied, step = data.qpos, data.qfrc_applied, mujoco.mj_step
     for k, target in enumerate(followed):
-        found[k] = q = position[0]
+        positions[k] = q = position[0]
         applied[0] = row.stiffness * (target - q)
         step(model, data)
-    return CubicSpline(STEP * np.arange(0, steps, 10), found[::10])
+    return CubicSpline(STEP * np.arange(0, steps, 10), positions[::10])

@@ -35,9 +35,9 @@ def markers(every: int = 2) -> tuple[np.ndarray, np.ndarray]:
     poses = e.robot.forward_kinematics(e.exact[3])[:, 0]
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
-    seen = (poses[:, None, :3, :3] @ PLACES[..., None])[..., 0] + poses[:, None, :3, 3]
-    seen = (seen @ turn.T + np.array([1.0, 2.0, 3.0]))[SHORT][::every]
-    return e.link_time[SHORT][::every], seen + MARKER_NOISE * rng.standard_normal(seen.shape)
+    positions = (poses[:, None, :3, :3] @ PLACES[..., None])[..., 0] + poses[:, None, :3, 3]
+    positions = (positions @ turn.T + np.array([1.0, 2.0, 3.0]))[SHORT][::every]
+    return e.link_time[SHORT][::every], positions + MARKER_NOISE * rng.standard_normal(positions.shape)
 
 
 def filmed() -> Recording:

@@ -75,30 +75,30 @@ def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.n
         distance: (n,) presliding distance (1/e).
         start: (n,) friction at the first sample.
     """
-    found = np.empty_like(q)
-    found[0] = start
+    direction = np.empty_like(q)
+    direction[0] = start
     step = np.diff(q, axis=0)
-    kept, side = np.exp(-np.abs(step) / distance), np.sign(step)
+    decay, sign = np.exp(-np.abs(step) / distance), np.sign(step)
     for k in range(len(step)):
-        found[k + 1] = side[k] + (found[k] - side[k]) * kept[k]
-    return found
+        direction[k + 1] = sign[k] + (direction[k] - sign[k]) * decay[k]
+    return direction
 
 
 def friction(
-    q: np.ndarray, qd: np.ndarray, carried: np.ndarray, size: np.ndarray, rng: np.random.Generator
+    q: np.ndarray, qd: np.ndarray, load_torque: np.ndarray, scale: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Return friction torques (N, n) with Dahl's presliding and terms that Coulomb and viscous friction lack.
 
-    These are a Stribeck term, a ripple over the position, asymmetry, friction that grows with the torque `carried`
+    These are a Stribeck term, a ripple over the position, asymmetry, friction that grows with the torque `load_torque`
     (N, n), and viscous friction that grows less than the speed.
     """
-    n = len(size)
-    coulomb, viscous = size * rng.uniform(0.02, 0.06, n), size * rng.uniform(0.01, 0.04, n)
+    n = len(scale)
+    coulomb, viscous = scale * rng.uniform(0.02, 0.06, n), scale * rng.uniform(0.01, 0.04, n)
     direction = direction_of(q, np.exp(rng.uniform(*np.log(PRESLIDING), n)), rng.uniform(-1, 1, n))
     stribeck = rng.uniform(0.0, 0.3, n) * np.exp(-((qd / rng.uniform(0.03, 0.15, n)) ** 2))
     ripple = rng.uniform(0.0, 0.1, n) * np.sin(rng.integers(1, 9, n) * q + rng.uniform(0, 2 * np.pi, n))
     asymmetry = rng.uniform(-0.1, 0.1, n) * direction
-    by_torque = rng.uniform(0.0, 0.02, n) * np.abs(carried)
+    by_torque = rng.uniform(0.0, 0.02, n) * np.abs(load_torque)
     thinning = (np.abs(qd) / 2.0 + 1e-9) ** (-0.3 * rng.uniform(0.0, 1.0, n))
     return (coulomb * (1 + stribeck + ripple + asymmetry) + by_torque) * direction + viscous * thinning * qd
 
@@ -111,8 +111,8 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
     load = block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
     gains = 1 + GAIN_ERROR * rng.standard_normal(n)
-    own, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
-    recordings, size = [], None
+    friction_seed, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
+    recordings, scale = [], None
     for source, length, body in (("unloaded", UNLOADED, None), ("loaded", duration, load)):
         time = np.arange(0.0, length, 1 / rate)
         if body is None:
@@ -125,18 +125,18 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
             else:
                 motion = np.array(moves(robot, length, rate, rng, rng.uniform(0.4, 0.8))[1:])
         torque = simulated.truth.drive_torque(*motion)
-        if size is None:
-            size = np.abs(torque).max(axis=0)
-            size = np.maximum(size, 0.05 * size.max())
+        if scale is None:
+            scale = np.abs(torque).max(axis=0)
+            scale = np.maximum(scale, 0.05 * scale.max())
         # equal friction in both recordings apart from its dependence on the load
-        torque = torque + friction(*motion[:2], torque, size, np.random.default_rng(own))
-        torque = gains * torque + size * (offset + noise * coloured_noise(torque.shape, 0.0, rng))
+        torque = torque + friction(*motion[:2], torque, scale, np.random.default_rng(friction_seed))
+        torque = gains * torque + scale * (offset + noise * coloured_noise(torque.shape, 0.0, rng))
         measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
         recordings.append(
             Recording(robot.joint_names, time, measured, np.full_like(measured, np.nan), torque, source=source)
         )
-    believed = RobotModel.from_urdf(misjudged_urdf(robot, MISJUDGED, rng), tip=robot.tip, base=_base(name))
-    return LiveExperiment(believed, *recordings, load)
+    inexact = RobotModel.from_urdf(misjudged_urdf(robot, MISJUDGED, rng), tip=robot.tip, base=_base(name))
+    return LiveExperiment(inexact, *recordings, load)
 
 
 LONGEST_BURST_S = 0.02
@@ -150,23 +150,23 @@ def lossy(recording: Recording, loss: float, seed: int) -> Recording:
     """Remove samples, half of them singly and half in bursts, and once for longer; add jitter to the stamps."""
     if not loss:
         return recording
-    rng, size = np.random.default_rng([29, seed]), len(recording.time)
+    rng, count = np.random.default_rng([29, seed]), len(recording.time)
     step = float(np.median(np.diff(recording.time)))
-    lost = rng.random(size) < loss / 2
+    lost = rng.random(count) < loss / 2
     longest = max(2, round(LONGEST_BURST_S / step))
-    for start in np.flatnonzero(rng.random(size) < loss / (2 + longest)):
+    for start in np.flatnonzero(rng.random(count) < loss / (2 + longest)):
         lost[start : start + rng.integers(2, longest + 1)] = True
-    start = rng.integers(size // 4, size // 2)
+    start = rng.integers(count // 4, count // 2)
     lost[start : start + round(LONGEST_OUTAGE_S / step)] = True
-    jittered = recording.time + STAMP_JITTER * step * rng.standard_normal(size)
-    kept = np.flatnonzero(~lost)
-    kept = kept[np.diff(np.maximum.accumulate(jittered[kept]), prepend=-np.inf) > 0]
+    jittered = recording.time + STAMP_JITTER * step * rng.standard_normal(count)
+    selected = np.flatnonzero(~lost)
+    selected = selected[np.diff(np.maximum.accumulate(jittered[selected]), prepend=-np.inf) > 0]
     return Recording(
         recording.joint_names,
-        jittered[kept],
-        recording.position[kept],
-        recording.velocity[kept],
-        recording.torque[kept],
+        jittered[selected],
+        recording.position[selected],
+        recording.velocity[selected],
+        recording.torque[selected],
         source=recording.source,
     )
 

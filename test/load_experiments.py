@@ -106,7 +106,7 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
     gains = 1 + conditions.gain_error * rng.standard_normal(robot.n_joints)
     offsets = rng.uniform(-0.5, 0.5, robot.n_joints)
     recordings = []
-    size = None
+    scale = None
     for duration, body in ((conditions.unloaded, None), (conditions.duration, load)):
         time = np.arange(0.0, duration, 1 / conditions.rate)
         if conditions.designs:
@@ -119,14 +119,14 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
         else:
             simulated.attach_load(body)
         torque = simulated.truth.drive_torque(*motion)
-        if size is None:
-            size = np.abs(torque).max(axis=0)
-            size = np.maximum(size, 0.05 * size.max())
+        if scale is None:
+            scale = np.abs(torque).max(axis=0)
+            scale = np.maximum(scale, 0.05 * scale.max())
         if conditions.friction:
             # equal friction with and without load apart from its dependence on the torque
             share = conditions.friction / 0.1
-            own = np.random.default_rng(seeds[0])
-            torque = torque + share * friction(*motion[:2], torque, size, conditions.mismatch, own)
+            friction_rng = np.random.default_rng(seeds[0])
+            torque = torque + share * friction(*motion[:2], torque, scale, conditions.mismatch, friction_rng)
         noise = coloured_noise(torque.shape, conditions.correlation * conditions.rate, rng)
         torque = gains * torque + offsets + conditions.noise * noise
         measured = motion[0] + rng.normal(0, ENCODER, motion[0].shape)

@@ -31,15 +31,15 @@ def printed_method(experiment: Experiment, cutoff: float) -> Printed:
     link_time = experiment.link_time + experiment.clock_offset
     link_position = CubicSpline(link_time, experiment.link)(np.clip(experiment.time, link_time[0], link_time[-1]))
     link, motor = (filtered_motion(position, low_pass) for position in (link_position, experiment.motor))
-    kept = slice(low_pass.edge, -low_pass.edge)
+    inner = slice(low_pass.edge, -low_pass.edge)
     n = experiment.motor.shape[1]
     regressor = regressor_without_stiffness(experiment.robot, link, motor)
-    rows = low_pass.filter(regressor)[kept]
-    torque = low_pass.filter(experiment.torque)[kept]
-    found = np.linalg.lstsq(rows.reshape(-1, rows.shape[2]), torque.reshape(-1), rcond=None)[0]
-    links, others = found[: -4 * n], found[-4 * n :].reshape(4, n)
-    through = rows[:, :, : -2 * n] @ found[: -2 * n]
-    deflection = low_pass.filter(motor.position - link.position)[kept]
+    rows = low_pass.filter(regressor)[inner]
+    torque = low_pass.filter(experiment.torque)[inner]
+    solution = np.linalg.lstsq(rows.reshape(-1, rows.shape[2]), torque.reshape(-1), rcond=None)[0]
+    links, drives = solution[: -4 * n], solution[-4 * n :].reshape(4, n)
+    through = rows[:, :, : -2 * n] @ solution[: -2 * n]
+    deflection = low_pass.filter(motor.position - link.position)[inner]
     deflection, through = deflection - deflection.mean(axis=0), through - through.mean(axis=0)
     stiffness = (deflection * through).sum(axis=0) / (deflection**2).sum(axis=0)
-    return Printed(links, others[0], others[1], stiffness, others[2], others[3])
+    return Printed(links, drives[0], drives[1], stiffness, drives[2], drives[3])

@@ -49,8 +49,8 @@ def _changed(case: Case, **arrays: np.ndarray) -> Case:
 
 
 def _heavy(case: Case) -> np.ndarray:
-    size = np.nanstd(case.recording.torque, axis=0)
-    return np.flatnonzero(size >= SEEN * size.max())
+    spread = np.nanstd(case.recording.torque, axis=0)
+    return np.flatnonzero(spread >= SEEN * spread.max())
 
 
 def _one(case: Case, rng: np.random.Generator) -> int:
@@ -109,7 +109,7 @@ def position_swap(case, rng):
 
 
 def _within(case: Case) -> Case | None:
-    """Return the case if its positions are within the limits, otherwise None."""
+    """Return the case if its positions exceed the limits by less than half a turn, otherwise None."""
     limits, position = case.robot.limits, case.recording.position
     beyond = np.maximum(limits.lower - position.min(axis=0), position.max(axis=0) - limits.upper)
     return case if np.all(beyond < np.pi) else None
@@ -159,11 +159,11 @@ def _constant(case: Case, rng: np.random.Generator, channel: str) -> Case | None
 def gaps(case, rng):
     """Remove samples in 2 to 20 gaps of 2 to 40 samples and at least 25 ms, too long for interpolation."""
     recording = case.recording
-    kept = np.ones(recording.n_samples, bool)
+    mask = np.ones(recording.n_samples, bool)
     step = np.median(np.diff(recording.time))
     for start in rng.integers(10, recording.n_samples - 60, rng.integers(2, 20)):
-        kept[start : start + max(int(rng.integers(2, 40)), int(0.025 / step) + 2)] = False
-    return replace(case, recording=recording.slice(kept))
+        mask[start : start + max(int(rng.integers(2, 40)), int(0.025 / step) + 2)] = False
+    return replace(case, recording=recording.slice(mask))
 
 
 def repeated_rows(case, rng):

@@ -17,8 +17,8 @@ SEEN = 0.02
 
 
 def _heavy(case: Case) -> np.ndarray:
-    size = np.nanstd(case.recording.torque, axis=0)
-    return np.flatnonzero(size >= SEEN * size.max())
+    spread = np.nanstd(case.recording.torque, axis=0)
+    return np.flatnonzero(spread >= SEEN * spread.max())
 
 
 def encoder_step(case: Case, rng: np.random.Generator) -> Case:
@@ -35,13 +35,13 @@ def frozen_torque(case: Case, rng: np.random.Generator) -> Case | None:
     recording = case.recording
     torque = recording.torque.copy()
     j = rng.choice(_heavy(case))
-    size, step, put = np.nanstd(torque[:, j]), float(np.median(np.diff(recording.time))), 0
+    spread, step, put = np.nanstd(torque[:, j]), float(np.median(np.diff(recording.time))), 0
     for _ in range(int(rng.integers(1, 6))):
         length = int(rng.uniform(0.2, 2.0) / step)
         first = int(rng.integers(50, max(51, len(torque) - length - 50)))
         rows = slice(first, first + length)
         moves = np.ptp(recording.position[rows], axis=0).max() > 0.05
-        if moves and np.ptp(recording.torque[rows, j]) > 0.1 * size:
+        if moves and np.ptp(recording.torque[rows, j]) > 0.1 * spread:
             torque[rows, j] = torque[first, j]
             put += 1
     return replace(case, recording=replace(recording, torque=torque)) if put else None

@@ -142,10 +142,10 @@ def motion(arm: ServoArm, duration: float, rate: float, start: np.ndarray | None
     reach = 0.30 * np.minimum(limits.upper - limits.lower, 3.0)
     position = np.zeros((len(time), n))
     for j in range(n):
-        for some, size in ((slow[j], reach[j]), (fast[j], 0.16)):
-            phase = rng.uniform(0, 2 * np.pi, len(some))
-            each = np.sin(2 * np.pi * some * time[:, None] + phase) / np.sqrt(len(some) / 2)
-            position[:, j] += size / (1.7 if size > 0.2 else 1.0) * each.sum(axis=1) / 1.5
+        for frequencies, amplitude in ((slow[j], reach[j]), (fast[j], 0.16)):
+            phase = rng.uniform(0, 2 * np.pi, len(frequencies))
+            waves = np.sin(2 * np.pi * frequencies * time[:, None] + phase) / np.sqrt(len(frequencies) / 2)
+            position[:, j] += amplitude / (1.7 if amplitude > 0.2 else 1.0) * waves.sum(axis=1) / 1.5
     begin = np.clip(time / 2, 0, 1)
     position *= (begin**3 * (10 - 15 * begin + 6 * begin**2))[:, None]
     room = np.minimum(1.2, (limits.upper - limits.lower) / 2)
@@ -173,7 +173,7 @@ def record(
     aimed = command.position
     if command.effort is not None:  # a position actuator applies the torque of a drive in MIT mode
         aimed = aimed + (arm.per_joint("damping") * command.velocity + command.effort) / arm.per_joint("stiffness")
-    told = command.time + jitter * arm.rng.uniform(-0.5, 0.5, len(command.time)) * (command.time > 0)
+    stamps = command.time + jitter * arm.rng.uniform(-0.5, 0.5, len(command.time)) * (command.time > 0)
     duration = float(command.time[-1])
     sampled = np.arange(0.0, duration, 1 / rate)[1:]
     sampled = sampled + jitter * arm.rng.uniform(-0.5, 0.5, len(sampled))
@@ -184,7 +184,7 @@ def record(
     times = TIMESTEP * np.arange(steps)
     control = np.column_stack(
         [
-            aimed[np.clip(np.searchsorted(told, times - delay, side="right") - 1, 0, None), j]
+            aimed[np.clip(np.searchsorted(stamps, times - delay, side="right") - 1, 0, None), j]
             for j, delay in enumerate(delays)
         ]
     )
@@ -203,7 +203,7 @@ def record(
     noisy = velocity + SPEED_NOISE * arm.rng.standard_normal(velocity.shape)
     velocity = unknown if command.effort is None else noisy
     return Recording(
-        names, sampled, position, velocity, unknown, source="simulated", command=replace(command, time=told)
+        names, sampled, position, velocity, unknown, source="simulated", command=replace(command, time=stamps)
     )
 
 
@@ -221,19 +221,19 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
     spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"))
     spec.option.timestep, spec.option.gravity = TIMESTEP, arm.robot.gravity
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    own = {name: arm.per_joint(name) for name in ("stiffness", "damping", "armature", "friction", "viscous")}
+    true_values = {name: arm.per_joint(name) for name in ("stiffness", "damping", "armature", "friction", "viscous")}
     for j, name in enumerate(arm.robot.joint_names):
         joint = spec.joint(name)
         joint.limited = joint.actfrclimited = False  # limits of the URDF
-        joint.armature, joint.frictionloss = own["armature"][j], own["friction"][j]
+        joint.armature, joint.frictionloss = true_values["armature"][j], true_values["friction"][j]
         if np.ndim(joint.damping):
-            joint.damping[0] = own["viscous"][j]
+            joint.damping[0] = true_values["viscous"][j]
         else:
-            joint.damping = own["viscous"][j]
+            joint.damping = true_values["viscous"][j]
         joint.solref_friction = [2 * TIMESTEP, 1.0]  # dry friction without creep
         joint.solimp_friction = [0.999, 0.999, 0.001, 0.5, 2.0]
         servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        servo.set_to_position(kp=own["stiffness"][j], kv=own["damping"][j])
+        servo.set_to_position(kp=true_values["stiffness"][j], kv=true_values["damping"][j])
         if np.isfinite(arm.servos.force):
             servo.forcelimited, servo.forcerange = True, [-arm.servos.force, arm.servos.force]
     return spec.compile()

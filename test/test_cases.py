@@ -1,4 +1,4 @@
-"""Small inputs that once failed, each with its right answer."""
+"""Test small inputs that once failed."""
 
 import io
 import re
@@ -54,7 +54,7 @@ COMMANDS = (
         ("  - j1\n", '  - "j\\n1"\n'),
     ],
 )
-def test_a_robot_that_cannot_be_is_one_line(command, old, new, capsys, tmp_path, monkeypatch):
+def test_impossible_robot_is_an_error(command, old, new, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (CASES / "heldlist.yaml").read_text()
     assert old in text
@@ -65,7 +65,7 @@ def test_a_robot_that_cannot_be_is_one_line(command, old, new, capsys, tmp_path,
 
 
 @pytest.mark.parametrize("kind", ["<U0", "<U1", "|S0", "|V0", "<f8"])
-def test_an_archive_that_promises_more_than_it_holds_is_one_line(kind, capsys, tmp_path):
+def test_truncated_archive_is_an_error(kind, capsys, tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": (10**12,)})
     damaged = tmp_path / "run.npz"
@@ -78,7 +78,7 @@ def test_an_archive_that_promises_more_than_it_holds_is_one_line(kind, capsys, t
 
 @pytest.fixture(scope="module", name="fusion_arm")
 def fixture_fusion_arm(tmp_path_factory):
-    """Folder with the URDF and the identified links of an arm whose joints are named as Fusion 360 names them."""
+    """Return a folder with URDF and identified links of an arm with joint names as written by Fusion 360."""
     folder = tmp_path_factory.mktemp("fusion")
     text = planar_arm.urdf(joints=("Revolute 1", "Revolute 2", "Revolute 12"))
     (folder / "arm.urdf").write_text(text)
@@ -120,7 +120,7 @@ CHECK, LINKS = ("check",), ("identify", "links", "--output", "out")
 
 
 def answer(capsys, folder, monkeypatch, urdf, recording, *command):
-    """Exit code, and all that a command says of a recording."""
+    """Return the exit code and the output of a command about a recording."""
     monkeypatch.chdir(folder)
     code, out, err = run(capsys, *command, "--urdf", urdf, "--recording", recording)
     assert "Traceback" not in err
@@ -138,32 +138,32 @@ def answer(capsys, folder, monkeypatch, urdf, recording, *command):
         ("elbow_position", 1.0, np.radians(5.0), CHECK, 0, "encoder zero that is 5° off: .*elbow"),
     ],
 )
-def test_a_fault_of_a_driver_is_named(columns, factor, offset, command, code, words, capsys, tmp_path, monkeypatch):
+def test_fault_of_a_driver_is_reported(columns, factor, offset, command, code, words, capsys, tmp_path, monkeypatch):
     names = (CASES / "run.csv").read_text().splitlines()[0].split(",")
     table = np.loadtxt(CASES / "run.csv", delimiter=",", skiprows=1)
     changed = [name.endswith(columns) for name in names]
     table[:, changed] = factor * table[:, changed] + offset
     np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=",".join(names), comments="")
-    found, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *command)
-    assert found == code
-    assert re.search(words, said)
+    actual_code, output = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *command)
+    assert actual_code == code
+    assert re.search(words, output)
 
 
-def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path, monkeypatch):
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *LINKS)
+def test_load_change_in_a_recording_for_links_is_refused(capsys, tmp_path, monkeypatch):
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *LINKS)
     assert code == 2
-    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more", said)
+    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more", output)
     assert not list(tmp_path.rglob("*.*"))
 
 
-def test_the_check_names_a_load_that_is_taken_up(capsys, tmp_path, monkeypatch):
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *CHECK)
+def test_check_reports_a_load_change(capsys, tmp_path, monkeypatch):
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *CHECK)
     assert code == 1
-    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more.* its load changed", said)
-    assert "warm" not in said
+    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more.* its load changed", output)
+    assert "warm" not in output
 
 
-def test_the_times_of_reception_take_the_place_of_a_constant_stamp(capsys, tmp_path, monkeypatch):
+def test_reception_times_replace_a_constant_stamp(capsys, tmp_path, monkeypatch):
     table = np.loadtxt(CASES / "run.csv", delimiter=",", skiprows=1)
     parts = (np.split(row[1:], 3) for row in table)
     states = [
@@ -171,12 +171,12 @@ def test_the_times_of_reception_take_the_place_of_a_constant_stamp(capsys, tmp_p
         for row, part in zip(table, parts, strict=True)
     ]
     write_bag(tmp_path / "bag", states)
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *CHECK)
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *CHECK)
     assert code == 0
-    assert "the times at which the bag received the messages are used" in said
+    assert "the times at which the bag received the messages are used" in output
 
 
-# Effort limits and angles as makers write them.
+# effort limits and angles as manufacturers write them
 
 
 def excite(capsys, folder, pattern, replacement):
@@ -185,44 +185,44 @@ def excite(capsys, folder, pattern, replacement):
     return run(capsys, "excite", "--urdf", folder / "arm.urdf", *options)
 
 
-def test_an_effort_limit_that_is_a_placeholder_is_named(capsys, tmp_path):
-    code, _, said = excite(capsys, tmp_path, 'effort="[0-9]+"', 'effort="1"')
+def test_placeholder_effort_limit_is_reported(capsys, tmp_path):
+    code, _, output = excite(capsys, tmp_path, 'effort="[0-9]+"', 'effort="1"')
     assert code == 2
     assert re.search(
-        r"joint 'shoulder' needs up to 3\d N m for its own weight, its URDF limit is 1 .*placeholder", said
+        r"joint 'shoulder' needs up to 3\d N m for its own weight, its URDF limit is 1 .*placeholder", output
     )
-    assert "--torque-limits" in said
+    assert "--torque-limits" in output
 
 
 @pytest.mark.slow  # a search of 15 s
-def test_a_motion_for_an_arm_with_rounded_right_angles(capsys, tmp_path):
-    code, said, _ = excite(capsys, tmp_path, "1.5707963268", "1.571")
+def test_motion_for_an_arm_with_rounded_right_angles(capsys, tmp_path):
+    code, output, _ = excite(capsys, tmp_path, "1.5707963268", "1.571")
     assert code == 0
-    assert "\nenough: no parameter" in said
-    assert float(re.search(r"rank 47 of 47, condition number ([0-9.]+)", said)[1]) < 20
+    assert "\nenough: no parameter" in output
+    assert float(re.search(r"rank 47 of 47, condition number ([0-9.]+)", output)[1]) < 20
 
 
-def test_a_rounded_right_angle_is_a_right_angle():
+def test_rounded_right_angle_is_a_right_angle():
     friction, text = FrictionModel(JointFriction(coulomb=True, viscous=True, offset=True)), BENCH.read_text()
     ranks = [
-        RobotModel.from_urdf(each).base_parameters(friction).rank
-        for each in (text, text.replace("1.5707963268", "1.571"))
+        RobotModel.from_urdf(variant).base_parameters(friction).rank
+        for variant in (text, text.replace("1.5707963268", "1.571"))
     ]
     assert ranks == [44, 44]
 
 
-def test_a_urdf_with_blanks_in_the_names_of_joints_is_read():
+def test_urdf_with_blanks_in_joint_names_is_read():
     assert RobotModel.from_urdf(CASES / "blank_in_joint_names.urdf").joint_names == ("joint 1", "joint 2", "joint 3")
 
 
 # Rests in many poses: gravity on a tilted base, a low sampling rate, wrist sensors.
 
 
-def stepped_motion(rate, record_rotation=(1, 2, 3, 4), steps=5):
-    """Times (N,), positions (N, 5) and sides of approach (N, 5): joints turn one by one in steps, up and down."""
+def stepped_motion(rate, joints=(1, 2, 3, 4), steps=5):
+    """Return times (N,), positions (N, 5) and approach directions (N, 5) of joints that rotate singly in steps."""
     middle, reach = np.array([0.3, -0.6, 0.4, 0.2, 0.5]), np.array([1.5, 1.0, 1.2, 1.2, 1.5])
     stops = []
-    for joint in record_rotation:
+    for joint in joints:
         for side in (1, -1):
             for step in np.linspace(-side, side, steps):
                 stops.append((side, middle + step * reach * (np.arange(5) == joint)))
@@ -238,10 +238,10 @@ def stepped_motion(rate, record_rotation=(1, 2, 3, 4), steps=5):
     return np.arange(len(position)) / rate, position, np.concatenate(direction)
 
 
-def write_rests(path, rate, tilt=0.0, record_rotation=(1, 2, 3, 4)):
+def write_rests(path, rate, tilt=0.0, joints=(1, 2, 3, 4)):
     gravity = 9.80665 * np.array([-np.sin(tilt), 0.0, -np.cos(tilt)])
     robot, rng = RobotModel.from_urdf(BENCH, gravity=gravity), np.random.default_rng(0)
-    time, position, direction = stepped_motion(rate, record_rotation)
+    time, position, direction = stepped_motion(rate, joints)
     velocity = np.gradient(position, 1 / rate, axis=0)
     torque = robot.inverse_dynamics(position, velocity, np.gradient(velocity, 1 / rate, axis=0))
     torque += np.array([0.4, 3.5, 1.0, 0.15, 0.2]) * direction + rng.normal(0, 0.01, torque.shape)
@@ -250,20 +250,20 @@ def write_rests(path, rate, tilt=0.0, record_rotation=(1, 2, 3, 4)):
     np.savetxt(path, table, delimiter=",", header=",".join(["t", *names]), comments="")
 
 
-def test_a_tilt_that_the_poses_do_not_show_is_said(capsys, tmp_path, monkeypatch):
+def test_unobservable_tilt_is_reported(capsys, tmp_path, monkeypatch):
     write_rests(tmp_path / "run.csv", 50, tilt=np.radians(5.0))
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", "identify", "gravity", "--output", "out")
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", "identify", "gravity", "--output", "out")
     assert code == 0
-    assert re.search("a tilt of the base by .* would not show", said)
+    assert re.search("a tilt of the base by .* would not show", output)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [25, 33, 50])
-def test_half_of_the_sampling_rate_is_no_low_pass(rate, capsys, tmp_path, monkeypatch):
-    write_rests(tmp_path / "run.csv", rate, turning=(0, 1, 2, 3, 4))
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *CHECK)
+def test_low_sampling_rate_is_no_fault(rate, capsys, tmp_path, monkeypatch):
+    write_rests(tmp_path / "run.csv", rate, joints=(0, 1, 2, 3, 4))
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *CHECK)
     assert code == 0
-    assert "no fault found" in said
+    assert "no fault found" in output
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_half_of_the_sampling_rate_is_no_low_pass(rate, capsys, tmp_path, monkey
         ("zeroed", r"the bias changed at about t = 4\d\.\d s"),
     ],
 )
-def test_a_wrist_sensor_that_cannot_be_right_is_refused(fault, words, capsys, tmp_path, monkeypatch):
+def test_implausible_wrist_sensor_is_refused(fault, words, capsys, tmp_path, monkeypatch):
     robot, rng = RobotModel.from_urdf(BENCH), np.random.default_rng(0)
     time, position, _ = stepped_motion(20, steps=6)
     rotation = np.array([pose[:3, :3] for pose in robot.forward_kinematics(position)[:, -1]])
@@ -294,14 +294,14 @@ def test_a_wrist_sensor_that_cannot_be_right_is_refused(fault, words, capsys, tm
         messages.append(("/wrench", START + at, wrench(START + at, w[:3], w[3:], "tip")))
     write_bag(tmp_path / "bag", messages)
     command = ("identify", "load", "--tip", "tip", "--source", "wrench", "--static", "--output", "out")
-    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *command)
+    code, output = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *command)
     assert code == 2
-    assert re.search(words, said)
+    assert re.search(words, output)
     assert not list((tmp_path / "out").glob("*"))
 
 
-def test_poses_that_a_tracker_repeats_are_not_seen():
-    """It repeats the last one, to the last digit, while it sees nothing: 0.3 s every 2 s."""
+def test_repeated_poses_of_a_tracker_are_missing():
+    """Repeat the last pose exactly, as a tracker does during occlusions of 0.3 s every 2 s."""
     take = record_rotation(swing_angle(110.0, 1500), place_markers(), np.random.default_rng(0), 2e-4)
     markers, hidden = take.markers.copy(), np.zeros(1500, bool)
     for start in range(300, 1500, 500):
@@ -321,7 +321,7 @@ FINGER = """<link name="finger"><inertial><origin xyz="0 0 0.02"/><mass value="0
 
 
 @pytest.mark.parametrize("carrier", ["link_3", "base_link"], ids=["hand", "other arm"])
-def test_a_finger_of_an_inertia_that_no_body_has_is_mended(fusion_arm, capsys, tmp_path, carrier):
+def test_impossible_inertia_of_a_finger_is_repaired(fusion_arm, capsys, tmp_path, carrier):
     finger = FINGER.replace("link_3", carrier)
     (tmp_path / "arm.urdf").write_text((fusion_arm / "arm.urdf").read_text().replace("</robot>", finger))
     options = ("--tip", "link_3", "--model", fusion_arm / "identified.yaml", "--output", tmp_path / "arm.xml")
@@ -330,22 +330,22 @@ def test_a_finger_of_an_inertia_that_no_body_has_is_mended(fusion_arm, capsys, t
     assert "finger: inertia that no body of 0.03 kg has" in out + err
 
 
-def test_servos_whose_torque_ends_are_named(capsys, tmp_path, monkeypatch):
-    """Simulated at 1 kHz: a lever of 1 kg at 0.3 m, which needs 3 N m, on a servo that has 1.5."""
+def test_saturating_servos_are_reported(capsys, tmp_path, monkeypatch):
+    """Simulate at 1 kHz a lever that needs 3 N m on a servo with 1.5 N m."""
     text = ONE.replace('mass value="0.4"', 'mass value="1.0"').replace('xyz="0.12 0.01 0"', 'xyz="0.3 0 0"')
     (tmp_path / "arm.urdf").write_text(text)
     time = np.arange(0.0, 20.0, 0.001)
-    told = 0.7 + 0.5 * np.sin(1.3 * time) + 0.4 * np.sin(3.1 * time)
+    commands = 0.7 + 0.5 * np.sin(1.3 * time) + 0.4 * np.sin(3.1 * time)
     q, v, path = 0.0, 0.0, []
-    for goal in told:
+    for goal in commands:
         effort = np.clip(20.0 * (goal - q), -1.5, 1.5) + 9.80665 * 0.3 * np.cos(q) - 1.0 * v
         v += 0.001 * effort / 0.12
         q += 0.001 * v
         path.append(q)
     rows = slice(None, None, 20)
-    table = np.column_stack([time, np.round(np.array(path) * 4096 / 2 / np.pi) * 2 * np.pi / 4096, told])[rows]
+    table = np.column_stack([time, np.round(np.array(path) * 4096 / 2 / np.pi) * 2 * np.pi / 4096, commands])[rows]
     np.savetxt(tmp_path / "run.csv", table, delimiter=",", header="t,lift_position,lift_command", comments="")
     command = ("identify", "servos", "--output", "out")
-    code, said = answer(capsys, tmp_path, monkeypatch, "arm.urdf", "run.csv", *command)
+    code, output = answer(capsys, tmp_path, monkeypatch, "arm.urdf", "run.csv", *command)
     assert code == 2
-    assert re.search("lift by up to .* the torque ends", said)
+    assert re.search("lift by up to .* the torque ends", output)

@@ -1,4 +1,4 @@
-"""`dynid` as a user calls it: files in, files out, exit codes, one line for bad input."""
+"""Test `dynid`: files, exit codes and errors."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def test_identify_gravity_then_report_of_the_same_robot(bag, tmp_path, capsys):
         (["--urdf", URDF, "--recording", "run.npz", "--effort-convention", "gravity_compensated"], "gravity"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monkeypatch, capsys):
+def test_bad_input_is_an_error_of_one_line(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     planned_recording().write_npz("run.npz")
     code, _, err = run(capsys, "identify", "gravity", *arguments, "--output", "out")
@@ -62,14 +62,14 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monke
     assert len(err.strip().splitlines()) == 1
 
 
-def test_without_words_it_says_what_there_is(capsys):
+def test_dynid_without_arguments_lists_commands(capsys):
     code, out, err = run(capsys)
     assert (code, err) == (0, "")
     assert "identify" in out
     assert "node" in out
 
 
-def test_half_an_option_is_none(bag, tmp_path, capsys):
+def test_abbreviated_option_is_refused(bag, tmp_path, capsys):
     output = ("--output", tmp_path / "out")
     code, out, err = run(capsys, "identify", "gravity", "--urdf", URDF, "--recordin", bag, *output)
     assert (code, out) == (2, "")
@@ -78,7 +78,7 @@ def test_half_an_option_is_none(bag, tmp_path, capsys):
     assert (code, "unrecognized arguments: --sample slow" in err) == (2, True)
 
 
-def test_an_output_that_cannot_be_written_is_found_before_the_work(bag, tmp_path, monkeypatch, capsys):
+def test_unwritable_output_is_an_error_before_computation(bag, tmp_path, monkeypatch, capsys):
     def fit(*_):
         raise AssertionError("the work began")
 
@@ -89,7 +89,7 @@ def test_an_output_that_cannot_be_written_is_found_before_the_work(bag, tmp_path
         assert (code, f"cannot write {output}" in err) == (2, True)
 
 
-def test_a_full_disk_leaves_the_old_result(bag, small_disk, monkeypatch, capsys):
+def test_full_disk_keeps_the_old_result(bag, small_disk, monkeypatch, capsys):
     arguments = ("identify", "gravity", "--urdf", URDF, "--recording", bag, "--output", small_disk)
 
     def page(path, *_):
@@ -105,7 +105,7 @@ def test_a_full_disk_leaves_the_old_result(bag, small_disk, monkeypatch, capsys)
     assert {path.name: path.read_bytes() for path in small_disk.iterdir()} == before
 
 
-def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
+def test_automatic_tip_is_reported(bag, tmp_path, capsys):
     hand = (
         '<link name="palm"/><link name="left"/>'
         '<joint name="mount" type="fixed"><parent link="tool"/><child link="palm"/></joint>'
@@ -120,7 +120,7 @@ def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
     assert "slide" in err
 
 
-def test_a_node_without_ros_says_what_it_needs():
+def test_node_without_ros_is_an_error():
     program = "import sys; sys.modules['rclpy'] = None; from dynid_ros.cli import main; main(['node', 'recorder'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
@@ -128,13 +128,13 @@ def test_a_node_without_ros_says_what_it_needs():
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_node_that_is_none_is_refused(capsys):
+def test_unknown_node_is_refused(capsys):
     code, _, err = run(capsys, "node", "recorder2", "--ros-args")
     assert (code, "'recorder'" in err) == (2, True)
 
 
 def loaded(module, *words):
-    """Exit code and output of `dynid` in a process of its own, and whether it has imported a module in the end."""
+    """Return exit code and output of `dynid` in a new process, and whether it imported a module."""
     program = (
         f"import atexit, sys; atexit.register(lambda: print({module!r} in sys.modules))\n"
         f"from dynid_ros.cli import main; main({[*words]!r})"
@@ -145,12 +145,12 @@ def loaded(module, *words):
 
 
 @pytest.mark.parametrize(("words", "code"), [("--help", 0), ("--version", 0), ("--check", 2), ("inspect", 2)])
-def test_what_runs_no_command_imports_no_numerics(words, code):
+def test_help_and_errors_do_not_import_numpy(words, code):
     assert (code, False) == loaded("numpy", words)[::2]
 
 
 @pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
-def test_a_reader_that_ended_ends_a_command_quietly(unbuffered, bag):
+def test_closed_pipe_ends_a_command_without_traceback(unbuffered, bag):
     reading, writing = os.pipe()
     os.close(reading)
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
@@ -163,7 +163,7 @@ def test_a_reader_that_ended_ends_a_command_quietly(unbuffered, bag):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["scipy.signal", "scipy.stats"])
-def test_a_check_loads_no_module_that_takes_longer_than_it(module, bag):
+def test_check_does_not_import_slow_modules(module, bag):
     code, _, imported = loaded(module, "check", "--urdf", str(URDF), "--recording", str(bag))
     assert (code, imported) == (0, False)
 
@@ -177,10 +177,10 @@ def test_a_check_loads_no_module_that_takes_longer_than_it(module, bag):
         ("dynid fleet --sch", "--scheduler"),
     ],
 )
-def test_the_shell_completes_commands_and_options(line, word, tmp_path):
+def test_shell_completes_commands_and_options(line, word, tmp_path):
     pytest.importorskip("argcomplete")
-    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
+    variables = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
     answer = tmp_path / "answer"
-    asked |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(answer), "COMP_TYPE": "9"}
-    subprocess.run([sys.executable, "-m", "dynid_ros"], env={**os.environ, **asked}, check=True, capture_output=True)
+    variables |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(answer), "COMP_TYPE": "9"}
+    subprocess.run([sys.executable, "-m", "dynid_ros"], env=os.environ | variables, check=True, capture_output=True)
     assert word in answer.read_text().replace(" ", "").split("\n")

@@ -1,4 +1,4 @@
-"""`dynid excite` as a user calls it, and `judge` of what it planned."""
+"""Test `dynid excite`, and `judge` of its motion."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from dynid_ros.trajectories.trajectory import move
 
 @pytest.fixture(name="excite")
 def fixture_excite(tmp_path, monkeypatch):
-    """Arguments of a quick design in a folder of its own, with a table in table.yaml."""
+    """Return arguments of a quick design in a new folder with a table in table.yaml."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     (tmp_path / "table.yaml").write_text("- {name: table, size: [0.4, 0.8, 0.2], position: [0.7, 0, 0.1]}")
@@ -43,12 +43,12 @@ def test_excite_then_judge(excite, tmp_path, capsys):
     assert "of 10 combinations" in out
 
 
-def test_a_motion_that_is_not_enough_ends_with_exit_code_1(excite, capsys):
+def test_insufficient_motion_ends_with_exit_code_1(excite, capsys):
     code, out, err = run(capsys, *excite, "--base-frequency", "0.02", "--design-time", "0")
     assert (code, out.splitlines()[1], err) == (1, "not enough", "")
 
 
-def test_friction_is_asked_of_a_plan_and_shown(excite, capsys):
+def test_plan_reports_friction(excite, capsys):
     check = ("check", "--urdf", "arm.urdf", "--motion", "out/trajectory.yaml")
     terms = ("--friction", "coulomb,viscous,offset,sliding_length=0.001")
     assert run(capsys, *excite, *terms, "--design-time", "0")[0] == 0
@@ -58,12 +58,12 @@ def test_friction_is_asked_of_a_plan_and_shown(excite, capsys):
     move(("joint_1", "joint_2", "joint_3"), np.full(3, -1.0), np.full(3, 1.0), 4.0).sample(50.0).save(
         "out/trajectory.yaml"
     )
-    told = "friction of joint_1, joint_2, joint_3: a sliding length shows where the joint reverses, and it never does"
+    text = "friction of joint_1, joint_2, joint_3: a sliding length shows where the joint reverses, and it never does"
     for command in (check, ("excite", "--urdf", "arm.urdf", "--judge", "out/trajectory.yaml")):
         code, out, _ = run(capsys, *command, *terms, "--verbose")
         assert code == 1
-        assert told in out
-    assert told in run(capsys, *check, "--verbose")[1]
+        assert text in out
+    assert text in run(capsys, *check, "--verbose")[1]
     assert "give it or recordings" in refused(capsys, *check, "--recording", "run.npz")
     assert "give --recording, or a planned motion" in refused(capsys, *check[:3])
     assert "it needs --motion" in refused(capsys, *check[:3], *terms, "--recording", "run.npz")
@@ -92,7 +92,7 @@ def test_friction_is_asked_of_a_plan_and_shown(excite, capsys):
         ("--friction harmonic=1", "no motion within limits and workspace shows it: friction of joint_1"),
     ],
 )
-def test_designs_that_make_no_sense(settings, words, excite, tmp_path, capsys):
+def test_invalid_settings_are_refused(settings, words, excite, tmp_path, capsys):
     assert words in refused(capsys, *excite, *settings.split())
     assert not (tmp_path / "out").exists()
 
@@ -100,7 +100,7 @@ def test_designs_that_make_no_sense(settings, words, excite, tmp_path, capsys):
 LIMITS_FILE = "joint_limits: {{joint_1: {{max_acceleration: 3}}, joint_2: {{max_acceleration: 3}}, joint_3: {}}}"
 
 
-def test_accelerations_of_a_file_of_moveit(excite, tmp_path, capsys):
+def test_acceleration_limits_from_a_moveit_file(excite, tmp_path, capsys):
     k = excite.index("--acceleration-limits")
     without = (*excite[:k], *excite[k + 2 :], "--joint-limits", "joint_limits.yaml", "--design-time", "0")
     (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_acceleration: 3, max_jerk: 40}"))
@@ -122,7 +122,7 @@ def test_accelerations_of_a_file_of_moveit(excite, tmp_path, capsys):
 SRDF = '<robot name="planar"><group name="upper"><chain base_link="link_1" tip_link="link_3"/></group></robot>'
 
 
-def test_a_group_of_an_srdf_is_the_arm(excite, tmp_path, capsys):
+def test_group_of_an_srdf_selects_the_arm(excite, tmp_path, capsys):
     (tmp_path / "arm.srdf").write_text(SRDF)
     group = ("--srdf", "arm.srdf", "--group", "upper")
     assert run(capsys, *excite, *group, "--design-time", "0", "--floor-height", "-2")[0] == 0
@@ -136,12 +136,12 @@ def test_a_group_of_an_srdf_is_the_arm(excite, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("missing", ["--acceleration-limits", "--output"])
-def test_what_a_design_needs(missing, excite, capsys):
+def test_missing_inputs_are_refused(missing, excite, capsys):
     k = excite.index(missing)
     assert f"{missing} is missing" in refused(capsys, *excite[:k], *excite[k + 2 :])
 
 
-def test_meshes_that_are_not_there(excite, tmp_path, capsys):
+def test_missing_meshes_are_refused(excite, tmp_path, capsys):
     mesh = '<collision><geometry><mesh filename="package://arm/link.stl"/></geometry></collision></link>'
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf().replace("</link>", mesh, 2))
     assert "--mesh-directory, --skip-meshes" in refused(capsys, *excite)
@@ -151,7 +151,7 @@ def test_meshes_that_are_not_there(excite, tmp_path, capsys):
 
 
 def long_urdf(n_joints):
-    """Return the URDF of a chain of rods of 0.1 m, whose joints turn about z and y in turns."""
+    """Return the URDF of a chain of rods of 0.1 m with joints about z and y alternately."""
     rod = (
         '<link name="link_{0}"><inertial><origin xyz="0.05 0 0"/><mass value="0.3"/>'
         '<inertia ixx="1e-4" iyy="4e-4" izz="4e-4" ixy="0" ixz="0" iyz="0"/></inertial><collision>'
@@ -170,8 +170,7 @@ def long_urdf(n_joints):
 
 MAX_MEMORY_KB = 1_500_000
 
-# A process inherits the peak memory of the one that starts it, so that a small one must stand between this one and the
-# command.
+# A process inherits the peak memory of its parent, so that a small process starts the command.
 PEAK_MEMORY = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:])
@@ -181,7 +180,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 @pytest.mark.slow
-def test_thirty_joints_take_bounded_memory(tmp_path):
+def test_memory_of_thirty_joints_is_bounded(tmp_path):
     (tmp_path / "arm.urdf").write_text(long_urdf(30))
     options = ("--acceleration-limits", "2", "--floor-height", "-inf", "--design-time", "0", "--workers", "1")
     command = ("-m", "dynid_ros", "excite", "--urdf", tmp_path / "arm.urdf", *options, "--output", tmp_path / "out")

@@ -1,4 +1,4 @@
-"""`dynid fleet` as a user calls it: others go on, what is done stays done, what is interrupted is resumed."""
+"""Test `dynid fleet`: independence of jobs, and resumption after interruptions."""
 
 import json
 import os
@@ -20,12 +20,7 @@ from dask_cluster import dask_cluster
 from dynid_ros.files import locked_folder
 
 ROBOT, TRUTH = link_experiment.build_planar()
-DEFAULTS = {
-    "urdf": "arms/arm.urdf",
-    "identification": "links",
-    "friction": "coulomb,viscous,offset",
-    "prior_weight": 1,
-}
+DEFAULTS = {"urdf": "arms/arm.urdf", "identification": "links", "friction": "coulomb,viscous,offset", "prior_weight": 1}
 
 
 def write(folder, arms, **others):
@@ -38,7 +33,7 @@ def record(folder, name, truth=TRUTH, seed=0):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A fleet file of one arm with two runs and another without a recording, called from elsewhere."""
+    """Return a folder with a fleet file of two arms, one of them without a recording, with another current folder."""
     (tmp_path / "arms").mkdir()
     (tmp_path / "arms" / "arm.urdf").write_text(planar_arm.urdf())
     for number in (1, 2):
@@ -52,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """In this process and without pictures: those of its own are in test_executors.py and the slow tests."""
+    """Use threads and skip pictures; test_executors.py and slow tests use processes."""
     monkeypatch.setattr("dynid_ros.commands.fleet.Processes", ThreadPoolExecutor)
     monkeypatch.setattr("dynid_ros.report.links.write_link_report", lambda path, *_: path)
 
@@ -61,7 +56,7 @@ FLEET = ("fleet", "../fleet.yaml", "--output", "out", "--workers", "1")
 
 
 def written(folder):
-    """Return the time of each identified.yaml in a folder, by name; a job's hidden folder may vanish meanwhile."""
+    """Return the modification time of each identified.yaml in a folder by name."""
     times = {}
     for where, subfolders, names in os.walk(folder):
         subfolders[:] = [each for each in subfolders if not each.startswith(".")]
@@ -71,7 +66,7 @@ def written(folder):
     return times
 
 
-def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_done_again(folder, quick, capsys):
+def test_missing_recording_does_not_affect_others_and_done_jobs_are_skipped(folder, quick, capsys):
     code, out, err = run(capsys, *FLEET, "--json", "--verbose")
     answer = json.loads(out)
     assert (code, answer["exit_code"]) == (2, 2)
@@ -90,7 +85,7 @@ def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_
     assert lines[1].startswith("one,2026-01-01,links,base ")
     done = "out/one/2026-01-01/experiment.yaml"
     assert "files are the same" in run(capsys, "run", done, "--check")[1]
-    # the recording comes, another one changes
+    # add the missing recording, and change another one
     record(folder, "none.npz")
     record(folder, "run_2.npz", seed=7)
     code, out, _ = run(capsys, *FLEET)
@@ -114,7 +109,7 @@ def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_
         ({}, "fleet.yaml: there are no arms"),
     ],
 )
-def test_what_a_fleet_file_cannot_mean_is_one_line_with_file_and_key(folder, capsys, arms, words):
+def test_invalid_fleet_file_is_an_error_with_file_and_key(folder, capsys, arms, words):
     write(folder, arms)
     assert words in refused(capsys, *FLEET)
 
@@ -130,18 +125,18 @@ def test_what_a_fleet_file_cannot_mean_is_one_line_with_file_and_key(folder, cap
         {"one": {"runs": {"": {"recordings": ["a.npz"]}, "1": {"recordings": ["b.npz"]}}}},
     ],
 )
-def test_names_that_cannot_be_folders_of_their_own_are_one_line(folder, capsys, arms):
+def test_invalid_folder_names_are_an_error(folder, capsys, arms):
     write(folder, arms)
     assert "fleet.yaml: " in refused(capsys, *FLEET)
 
 
-def test_a_folder_that_is_not_of_a_job_stays(folder, capsys):
+def test_foreign_folder_is_kept(folder, capsys):
     write(folder, {"arms": {"recordings": ["run_1.npz"]}})
     assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
     assert (folder / "arms" / "arm.urdf").exists()
 
 
-def test_inputs_in_the_folder_of_a_job_stay(folder, capsys):
+def test_inputs_in_the_folder_of_a_job_are_kept(folder, capsys):
     job = folder / "elsewhere" / "out" / "one"
     job.mkdir(parents=True)
     (job / "job.yaml").write_text("{}")
@@ -151,14 +146,14 @@ def test_inputs_in_the_folder_of_a_job_stay(folder, capsys):
     assert (job / "run.npz").exists()
 
 
-def test_a_file_in_the_place_of_a_folder_stays(folder, capsys):
+def test_file_at_the_path_of_a_folder_is_kept(folder, capsys):
     (folder / "one").write_text("mine")
     write(folder, {"one": {"recordings": ["run_1.npz"]}})
     assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
     assert (folder / "one").read_text() == "mine"
 
 
-def test_only_one_fleet_writes_into_a_folder(folder, quick, capsys):
+def test_second_fleet_in_a_folder_is_refused(folder, quick, capsys):
     with locked_folder(folder / "elsewhere" / "out"):
         assert "another process writes there" in refused(capsys, *FLEET)
     assert run(capsys, *FLEET)[0] == 2
@@ -174,7 +169,7 @@ def test_only_one_fleet_writes_into_a_folder(folder, quick, capsys):
         lambda job: (job / "identified.yaml").write_text("robot: [1"),
     ],
 )
-def test_a_job_whose_files_were_changed_is_done_again(folder, quick, capsys, damage):
+def test_job_with_changed_files_is_repeated(folder, quick, capsys, damage):
     write(folder, {"one": {"recordings": ["run_1.npz"]}})
     assert run(capsys, *FLEET)[0] == 0
     damage(Path("out/one"))
@@ -182,7 +177,7 @@ def test_a_job_whose_files_were_changed_is_done_again(folder, quick, capsys, dam
     assert (code, out.splitlines()[0]) == (0, "1 jobs of 1 arms: 1 done now, 0 done before, 0 not done")
 
 
-def test_unknown_sections_and_what_is_no_file_are_one_line(folder, capsys):
+def test_unknown_sections_and_missing_files_are_errors(folder, capsys):
     write(folder, {"one": {"recordings": ["a.npz"]}}, robots={})
     assert "fleet.yaml: unknown key 'robots'; expected defaults and arms" in refused(capsys, *FLEET)
     (folder / "fleet.yaml").write_text("arms: [\n")
@@ -192,7 +187,7 @@ def test_unknown_sections_and_what_is_no_file_are_one_line(folder, capsys):
 
 
 @pytest.mark.slow
-def test_interrupted_in_the_middle_it_loses_only_what_was_under_way(folder, capsys):
+def test_interruption_loses_only_running_jobs(folder, capsys):
     arms = {f"arm_{k}": {"recordings": [f"a{k}.npz"]} for k in range(8)}
     for k in range(8):
         record(folder, f"a{k}.npz", seed=k)
@@ -219,7 +214,7 @@ def test_interrupted_in_the_middle_it_loses_only_what_was_under_way(folder, caps
 
 
 @pytest.mark.slow
-def test_a_cluster_does_the_same_jobs_and_a_killed_worker_costs_one(folder, capsys, tmp_path):
+def test_cluster_repeats_the_job_of_a_killed_worker(folder, capsys, tmp_path):
     pytest.importorskip("distributed")
     arms = {f"arm_{k}": {"recordings": [f"a{k}.npz"]} for k in range(8)}
     for k in range(8):

@@ -1,4 +1,4 @@
-"""`dynid identify flexible` as a user calls it: files in, files out, exit codes, one line for bad input."""
+"""Test `dynid identify flexible`: files, exit codes and errors."""
 
 import json
 
@@ -29,19 +29,19 @@ def identify(capsys, folder, *options, urdf="one.urdf"):
     return run(capsys, "identify", "flexible", "--urdf", folder / urdf, "--output", folder / "out", *options)
 
 
-def test_a_cameras_file(folder, capsys):
-    time, seen = files.markers()
+def test_file_of_a_camera(folder, capsys):
+    time, positions = files.markers()
     head = ["t", *(f"m{p}_{axis}" for p in range(4) for axis in "xyz")]
-    table = np.column_stack([time + 0.2, 1000 * seen.reshape(len(seen), -1)])
+    table = np.column_stack([time + 0.2, 1000 * positions.reshape(len(positions), -1)])
     np.savetxt(folder / "take.csv", table, delimiter=",", header=",".join(head), comments="", fmt="%.6f")
     options = ["--recording", folder / "run.npz", "--mocap-file", folder / "take.csv", "--mocap-unit", "mm"]
     options += [f"--markers=m{p}=link" for p in range(4)]
     code, out, err = identify(capsys, folder, *options)
     assert code == 0, err
     assert f"wrote {folder / 'out' / 'identified.yaml'}, {folder / 'out' / 'report.html'}" in out
-    found = load_identified(folder / "out" / "identified.yaml")
-    assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
-    assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)
+    document = load_identified(folder / "out" / "identified.yaml")
+    assert document["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
+    assert document["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)
 
 
 def test_one_joint_of_an_arm(folder, capsys):
@@ -51,12 +51,12 @@ def test_one_joint_of_an_arm(folder, capsys):
     code, out, _ = identify(capsys, folder, *options, urdf="arm.urdf")
     assert code == 0
     document = json.loads(out)
-    found = document["flexible_joints"]["joint_2"]
+    joint = document["flexible_joints"]["joint_2"]
     assert document["robot"]["joints"] == ["joint_2"]
-    assert found["stiffness"] == pytest.approx(truth.stiffness, rel=0.02)
-    assert found["motor_inertia"] == pytest.approx(truth.motor_inertia, rel=0.05)
+    assert joint["stiffness"] == pytest.approx(truth.stiffness, rel=0.02)
+    assert joint["motor_inertia"] == pytest.approx(truth.motor_inertia, rel=0.05)
     resonance = np.sqrt(truth.stiffness / truth.inertia) / (2 * np.pi)
-    assert found["resonance"] == pytest.approx(resonance, rel=0.02)
+    assert joint["resonance"] == pytest.approx(resonance, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_one_joint_of_an_arm(folder, capsys):
         (["--recording", "run.npz", "--torsion", "--mocap"], "torsion does not go with mocap"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(options, words, folder, capsys, monkeypatch):
+def test_bad_input_is_an_error_of_one_line(options, words, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     code, _, err = identify(capsys, folder, *options)
     assert code == 2
@@ -84,7 +84,7 @@ def test_bad_input_is_one_line_and_exit_code_2(options, words, folder, capsys, m
     assert not (folder / "out").exists()
 
 
-def test_a_motion_is_designed(folder, capsys):
+def test_motion_is_designed(folder, capsys):
     limits = ["--acceleration-limits", "30", "--skip-meshes"]
     arguments = [
         "excite",

@@ -1,4 +1,4 @@
-"""`--json` of every command: one document on stdout and nothing else, errors too, the same exit codes."""
+"""Test `--json` of each command: one document on stdout, also for errors, and equal exit codes."""
 
 import json
 import os
@@ -27,12 +27,12 @@ GRAVITY = [str(value) for value in bench.GRAVITY]
 
 
 COMMANDS = commands()
-COMMANDS.pop("node")  # a node goes on until it is told to end; what it says is on its topics
+COMMANDS.pop("node")  # a node runs until it is stopped, and publishes its output
 
 
 @pytest.fixture(name="files", scope="module")
 def fixture_files(tmp_path_factory):
-    """A folder with arms, recordings and models."""
+    """Return a folder with arms, recordings and models, and the files of a load experiment."""
     folder = tmp_path_factory.mktemp("json")
     planned_recording().write_npz(folder / "rests.npz")
     good = planned_recording()
@@ -58,13 +58,13 @@ def fixture_files(tmp_path_factory):
         bench.recording(truth, rng, loaded=loaded).write_npz(folder / f"{name}.npz")
     flexible_joint(2e5).write_npz(folder / "spring.npz")
     (folder / "spring.urdf").write_text(pa10.single_joint_urdf(1).replace("joint_1", "joint"))
-    known = weighed_loads.files(folder)
-    return folder, known
+    load_files = weighed_loads.files(folder)
+    return folder, load_files
 
 
 def inputs(files):
-    """Arguments of a quick run of each command, and the keys of its document."""
-    folder, known = files
+    """Return arguments of a quick run of each command, and the keys of its document."""
+    folder, load_files = files
     planar = ("--urdf", folder / "planar.urdf")
     rests = ("--urdf", URDF, "--recording", folder / "rests.npz")
     out = ("--output", folder / "out")
@@ -80,7 +80,16 @@ def inputs(files):
             {"links", "friction", "base_parameters", "validation", "warnings"},
         ),
         "identify load": (
-            ["--urdf", known.urdf, "--model", known.model, "--recording", known.resting, "--static", *out],
+            [
+                "--urdf",
+                load_files.urdf,
+                "--model",
+                load_files.model,
+                "--recording",
+                load_files.resting,
+                "--static",
+                *out,
+            ],
             {"load", "drivers", "warnings"},
         ),
         "identify flexible": (
@@ -110,10 +119,7 @@ def inputs(files):
             [*planar, "--model", folder / "links.yaml", "--to", "urdf", "--output", folder / "exported.urdf"],
             {"target", "holds", "remarks"},
         ),
-        "view": (
-            [*planar, "--recording", folder / "motion_1.npz", "--output", folder / "motion.rrd"],
-            {"recording"},
-        ),
+        "view": ([*planar, "--recording", folder / "motion_1.npz", "--output", folder / "motion.rrd"], {"recording"}),
         "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
         "run": (["--check", folder / "predicted.experiment.yaml"], {"repeated", "differences"}),
         "guide": ([*planar, *out], {"output"}),
@@ -124,7 +130,7 @@ def inputs(files):
 
 @pytest.fixture(name="quick")
 def fixture_quick(monkeypatch, tmp_path):
-    """Pictures take their time, and so do the demo and further processes."""
+    """Skip pictures, the demo and processes."""
     for page in ("load", "links", "gravity", "torque_sensors", "motion"):
         name = {"torque_sensors": "result", "links": "link", "motion": "design"}.get(page, page)
         monkeypatch.setattr(f"dynid_ros.report.{page}.write_{name}_report", lambda path, *_: path)
@@ -133,7 +139,7 @@ def fixture_quick(monkeypatch, tmp_path):
 
 
 def played(output, _parameters, _acts, _domain):
-    """As the demo: prints, lets processes print, writes what came out."""
+    """Print, start a process that prints, and write results, like the demo."""
     print("act one")
     subprocess.run([sys.executable, "-c", "print('of a node')"], check=True)
     acts = output / "acts"
@@ -145,12 +151,12 @@ def played(output, _parameters, _acts, _domain):
 
 
 def strict(text):
-    """One JSON document, by the letter of the RFC."""
+    """Return a JSON document, parsed strictly by the RFC."""
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 def documented(schema):
-    """Keys that docs/files.md has of a document."""
+    """Return the keys of a document in docs/files.md."""
     text = (Path(__file__).parents[1] / "docs" / "files.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([^`]+)`(?:[^|]*) \| (.*) \|$", text, re.MULTILINE))
     sections = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
@@ -160,26 +166,26 @@ def documented(schema):
     )
 
 
-def test_every_schema_is_documented():
+def test_schemas_are_documented():
     for command in (*COMMANDS, "excite judge"):
         assert documented(schema(command)), command
     assert schema("error") == "dynid-error/1"
 
 
-def test_every_command_has_the_option_and_is_tried_here(files):
+def test_all_commands_have_the_option_and_are_tested(files):
     assert set(COMMANDS) == set(inputs(files))
     for name, parser in COMMANDS.items():
         assert "--json" in parser._option_string_actions, name
 
 
 OF_LINKS = ("export", "validate", "report")
-"""Commands that take links.yaml."""
+"""Commands that read links.yaml."""
 LONG_COMMANDS = ("demo", "guide", "rehearse")
-"""Commands whose document another test reads, or that serve until they are ended."""
+"""Commands with other tests, or that run until they are stopped."""
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in LONG_COMMANDS])
-def test_a_document_and_nothing_else(command, files, quick, capfd):
+def test_command_prints_one_document(command, files, quick, capfd):
     arguments, keys = inputs(files)[command]
     if command == "view":
         pytest.importorskip("rerun")
@@ -201,7 +207,7 @@ def test_a_document_and_nothing_else(command, files, quick, capfd):
 
 
 def run_links(files, capfd):
-    """Write links.yaml, unless another test did."""
+    """Write links.yaml if it does not exist."""
     folder, _ = files
     if (folder / "links.yaml").exists():
         return
@@ -210,7 +216,7 @@ def run_links(files, capfd):
     (folder / "out" / "identified.yaml").rename(folder / "links.yaml")
 
 
-def test_demo_whose_processes_print(files, quick, capfd):
+def test_document_of_a_demo_with_printing_processes(files, quick, capfd):
     code, out, err = run(capfd, "demo", *inputs(files)["demo"][0], "--json")
     document = strict(out)
     assert (code, document["exit_code"], document["passed"]) == (1, 1, False)
@@ -222,7 +228,7 @@ def test_demo_whose_processes_print(files, quick, capfd):
     assert "report" in document["files"]
 
 
-def test_faults_are_in_the_document_and_the_code_stays(files, capfd):
+def test_document_contains_findings(files, capfd):
     code, out, err = run(capfd, "check", "--urdf", URDF, "--recording", files[0] / "amps.npz", "--json", "--verbose")
     document = strict(out)
     assert (code, document["exit_code"]) == (1, 1)
@@ -231,7 +237,7 @@ def test_faults_are_in_the_document_and_the_code_stays(files, capfd):
     assert finding["message"] in err
 
 
-def test_a_motion_that_is_judged(files, capfd):
+def test_document_of_a_judged_motion(files, capfd):
     arguments = ["--urdf", files[0] / "planar.urdf", "--judge", files[0] / "motion_0.npz", "--json"]
     code, out, _ = run(capfd, "excite", *arguments)
     document = strict(out)
@@ -266,7 +272,7 @@ def test_bad_input(command, files, quick, capfd):
     assert len(err.strip().splitlines()) == 1
 
 
-def test_a_bug_is_told_too(files, capfd, monkeypatch):
+def test_document_of_an_unexpected_error(files, capfd, monkeypatch):
     def broken(_options):
         raise ZeroDivisionError("of a rate")
 
@@ -276,12 +282,12 @@ def test_a_bug_is_told_too(files, capfd, monkeypatch):
     assert "Traceback" in err
 
 
-def test_what_json_cannot_write():
+def test_values_without_json_equivalent_are_null():
     document = as_json({"a": np.inf, "b": np.array([1.0, np.nan]), 3: np.float64(2.5), "d": (np.int64(1), None, True)})
     assert strict(document) == {"a": None, "b": [1.0, None], "3": 2.5, "d": [1, None, True]}
 
 
-def test_in_a_process_of_its_own(files):
+def test_document_of_a_separate_process(files):
     command = [sys.executable, "-m", "dynid_ros.cli", "check", "--urdf", URDF, "--recording", "nowhere", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 2

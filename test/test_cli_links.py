@@ -1,4 +1,4 @@
-"""`dynid identify links`, `validate` and `judge` as a user calls them."""
+"""Test `dynid identify links`, `validate` and `judge`."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ def planar_recording(seed=0):
 
 @pytest.fixture(name="links")
 def fixture_links(tmp_path, monkeypatch):
-    """Arguments of a quick identification of links in a folder of its own, with recordings run.npz and other.npz."""
+    """Return arguments of a quick identification in a new folder with recordings run.npz and other.npz."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     planar_recording().write_npz("run.npz")
@@ -84,15 +84,15 @@ def test_settings_of_links_reach_the_fit(links, capsys):
     code, out, _ = run(capsys, *links, *settings, *signals, "--json")
     assert code == 0
     document = json.loads(out)
-    given = {"estimator": "weighted", "equations": "integral", "friction": "given", "torque_gain_error": 0.5}
-    assert document["source"]["settings"].items() >= given.items()
+    options = {"estimator": "weighted", "equations": "integral", "friction": "given", "torque_gain_error": 0.5}
+    assert document["source"]["settings"].items() >= options.items()
     assert (document["signals"]["cutoff"], document["signals"]["motion_cutoff"]) == (8, 20)
     assert document["friction"]["joint_1"]["terms"] == ["offset"]
     assert document["friction"]["joint_1"]["smoothing"] == 0.1
     assert document["friction"]["coupled"][0]["joints"] == ["joint_2", "joint_3"]
 
 
-def test_urdf_with_impossible_inertias_is_repaired_and_said(links, tmp_path, capsys):
+def test_impossible_inertias_are_repaired_and_reported(links, tmp_path, capsys):
     text = planar_arm.urdf().replace('<mass value="3.0"/>', '<mass value="0"/>')
     last = text.rindex('izz="0.01"')
     (tmp_path / "arm.urdf").write_text(text[:last] + text[last:].replace('izz="0.01"', 'izz="9"'))
@@ -136,7 +136,7 @@ def columns_swapped(recording):
         (with_torque(EVERY, 2, np.nan), "joint 'joint_3': no torque was recorded for it"),
     ],
 )
-def test_recordings_that_no_link_is_identified_from(change, words, links, tmp_path, capsys):
+def test_unsuitable_recordings_are_refused(change, words, links, tmp_path, capsys):
     change(planar_recording()).write_npz("run.npz")
     assert words in refused(capsys, *links)
 
@@ -155,7 +155,7 @@ def test_recordings_that_no_link_is_identified_from(change, words, links, tmp_pa
         ("--output arm.urdf", "cannot write arm.urdf"),
     ],
 )
-def test_settings_that_make_no_sense(settings, words, links, tmp_path, capsys):
+def test_invalid_settings_are_refused(settings, words, links, tmp_path, capsys):
     assert words in refused(capsys, *links, *settings.split())
 
 
@@ -174,7 +174,7 @@ def test_judge_recordings(links, capsys):
     assert (code, out.splitlines()[-1].startswith("not")) == (0, False)
 
 
-def test_check_of_a_motion_that_cannot_be_judged(links, monkeypatch, capsys):
+def test_check_without_a_judgement_of_the_motion(links, monkeypatch, capsys):
     def unjudged(*_):
         raise DynidError("too few samples")
 

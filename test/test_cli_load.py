@@ -1,4 +1,4 @@
-"""`dynid identify load` as a user calls it: files in, files out, exit codes, one line for bad input."""
+"""Test `dynid identify load`: files, exit codes and errors."""
 
 import json
 
@@ -17,12 +17,12 @@ from dynid_ros.recording import Recording
 LOAD = known.experiment().load
 UR10E = DATA / "ur10e"
 MASS = 2.805
-"""kg, by the authors' script."""
+"""Mass in kg by the authors' script."""
 
 
 @pytest.fixture(name="weigh", scope="module")
 def fixture_weigh(tmp_path_factory):
-    """Function that runs the command with the files of the demo arm."""
+    """Return a function that runs the command with the files of the demo arm."""
     folder = tmp_path_factory.mktemp("load")
     files = known.files(folder)
 
@@ -37,11 +37,11 @@ def fixture_weigh(tmp_path_factory):
 
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
-    """Its pictures take their time."""
+    """Skip the report."""
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
 
-def test_a_load_is_weighed(weigh, capsys):
+def test_load_is_identified(weigh, capsys):
     code, out, err = weigh(capsys, "--json", "--tip", "link_6", "--verbose")
     assert code == 0
     assert "The load at link_6 weighs" in err
@@ -52,19 +52,19 @@ def test_a_load_is_weighed(weigh, capsys):
     assert load["mass"] == pytest.approx(LOAD[0], rel=0.03)
 
 
-def test_of_a_driver_that_compensates_nothing_else_is_needed(weigh, capsys, no_report, tmp_path):
-    """What it leaves is the load, beside the payload that was declared to it."""
+def test_gravity_compensated_driver_needs_no_model(weigh, capsys, no_report, tmp_path):
+    """Subtract the torques of the arm with its declared payload from the recorded torques."""
     loaded = Recording.read(weigh.files.loaded)
     robot = RobotModel.from_urdf(weigh.files.urdf)
     rate = np.gradient(loaded.position, loaded.time, axis=0)
     motion = loaded.position, rate, np.gradient(rate, loaded.time, axis=0)
     declared = 0.7 * LOAD[0], *LOAD[1:4] / LOAD[0]
-    own = with_payload(robot, declared)
+    loaded_arm = with_payload(robot, declared)
     np.savez(
         tmp_path / "left.npz",
         time=loaded.time,
         position=loaded.position,
-        torque=loaded.torque - own.inverse_dynamics(*motion),
+        torque=loaded.torque - loaded_arm.inverse_dynamics(*motion),
         joint_names=list(loaded.joint_names),
     )
     files = "--urdf", weigh.files.urdf, "--recording", tmp_path / "left.npz", "--output", tmp_path / "out"
@@ -77,7 +77,7 @@ def test_of_a_driver_that_compensates_nothing_else_is_needed(weigh, capsys, no_r
     assert "the driver has subtracted the torques of the arm" in err
 
 
-def test_static_less_a_tare(weigh, capsys, no_report):
+def test_static_load_with_a_tare(weigh, capsys, no_report):
     assert weigh(capsys, "--static", "--output", weigh.folder / "tare", recording="resting")[0] == 0
     tare = weigh.folder / "tare" / "identified.yaml"
     code, out, _ = weigh(capsys, "--static", "--tare", tare, recording="resting")
@@ -97,7 +97,7 @@ def test_static_less_a_tare(weigh, capsys, no_report):
         (("--unloaded", "{loaded}x"), "does not exist"),
     ],
 )
-def test_bad_input_is_one_line(weigh, capsys, options, words):
+def test_bad_input_is_an_error_of_one_line(weigh, capsys, options, words):
     paths = {name: str(path) for name, path in vars(weigh.files).items()}
     code, out, err = weigh(capsys, *(option.format(**paths) for option in options), model=False)
     assert code == 2
@@ -108,7 +108,7 @@ def test_bad_input_is_one_line(weigh, capsys, options, words):
 
 @pytest.fixture(name="wrenches", scope="module")
 def fixture_wrenches(tmp_path_factory):
-    """Options for a recording of a wrist sensor, and the load."""
+    """Return options for a recording of a wrist sensor, and the load."""
     folder = tmp_path_factory.mktemp("wrench")
     motion = wrench_experiments.carried_motion("demo", 10.0, 0)
     motion.record(wrench_experiments.FT_300, np.random.default_rng(0)).write_npz(folder / "run.npz")
@@ -117,7 +117,7 @@ def fixture_wrenches(tmp_path_factory):
     return ("identify", "load", *inputs, "--output", folder / "out"), motion.load
 
 
-def test_a_wrist_sensor_weighs_without_a_model(wrenches, capsys, no_report):
+def test_wrist_sensor_identifies_a_load_without_a_model(wrenches, capsys, no_report):
     options, truth = wrenches
     code, out, err = run(capsys, *options, "--json")
     assert code == 0, err
@@ -138,7 +138,7 @@ def test_a_wrist_sensor_weighs_without_a_model(wrenches, capsys, no_report):
         (("--static",), "no rest of at least"),
     ],
 )
-def test_a_wrist_sensor_with_bad_input(wrenches, capsys, options, words):
+def test_bad_input_of_a_wrist_sensor_is_an_error(wrenches, capsys, options, words):
     code, out, err = run(capsys, *wrenches[0], *options)
     assert code == 2
     assert out == ""
@@ -161,7 +161,7 @@ def of_ur10e(capsys, what, *options):
 
 @pytest.mark.slow
 @real
-def test_a_ur10e_weighs_what_hangs_on_it(tmp_path, capsys, no_report):
+def test_ur10e_identifies_its_load(tmp_path, capsys, no_report):
     (empty,), (loaded,) = ur10e("20_02_19_14harm50sec"), ur10e("20_02_19_14harm50secLoad")
     code, _, err = of_ur10e(capsys, "load", "--recording", loaded, "--unloaded", empty, "--output", tmp_path)
     assert code == 0, err
@@ -174,7 +174,7 @@ def test_a_ur10e_weighs_what_hangs_on_it(tmp_path, capsys, no_report):
 
 @pytest.mark.slow
 @real
-def test_a_ur10e_without_a_load_carries_none(tmp_path, capsys, no_report):
+def test_ur10e_without_a_load(tmp_path, capsys, no_report):
     first, second, empty = ur10e("20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec")
     both = ("--recording", first, "--recording", second)
     code, _, err = of_ur10e(capsys, "links", *both, "--output", tmp_path / "arm")

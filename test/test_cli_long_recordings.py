@@ -1,4 +1,4 @@
-"""Memory and time of commands on long recordings."""
+"""Test memory and time of commands on long recordings."""
 
 import sys
 from pathlib import Path
@@ -11,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.long_recordings import COMMANDS, measure, urdf, write_recording
 
 MAX_GROWTH_MB = 100.0
-"""Largest growth of the memory for three minutes more at 1 kHz, which are 90 MB of positions, velocities, torques."""
+"""Largest growth of memory for three more minutes at 1 kHz, which are 90 MB of signals."""
 MAX_TIME_RATIO = 3.2
-"""Largest ratio of the time that 2 N samples add to that which N add: 2 in linear time, 4 in quadratic time."""
+"""Largest ratio of added times for 2 N and N samples: 2 in linear time, 4 in quadratic time."""
 MIN_ADDED_S = 1.0
-"""Smallest added time, s, that counts in the ratio."""
+"""Smallest added time in s in the ratio."""
 TIMEOUT_S = 1200
-"""Time that a busy machine may take, s."""
+"""Timeout in s on a busy machine."""
 
 
 @pytest.fixture(name="folder")
@@ -33,7 +33,7 @@ def write(folder, minutes, rate=1000.0):
 
 @pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_S)
-def test_memory_hardly_grows_with_the_recording(folder):
+def test_memory_does_not_grow_with_the_recording(folder):
     peaks = {}
     commands = ("check", "links", "validate")
     for minutes in (2, 5):

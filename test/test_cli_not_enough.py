@@ -1,4 +1,4 @@
-"""Recordings that decide less than the output claims: exit code 1, what is known alone, and what to record."""
+"""Test insufficient recordings: exit code 1, results with identified values only, and a recommendation."""
 
 import json
 
@@ -22,8 +22,8 @@ def test_links_of_a_short_recording(tmp_path, monkeypatch, capsys):
     (tmp_path / "out" / "identified.urdf").write_text("of an earlier run")
     link_experiment.record(PLANAR, TRUTH).slice(slice(0, 200)).write_npz("run.npz")
     link_experiment.record(PLANAR, TRUTH, seed=1).write_npz("other.npz")
-    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz")
-    code, out, err = run(capsys, "identify", "links", *given, "--output", "out", "--json", "--verbose")
+    inputs = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz")
+    code, out, err = run(capsys, "identify", "links", *inputs, "--output", "out", "--json", "--verbose")
     assert code == 1, err
     answer = json.loads(out)
     assert answer["exit_code"] == 1
@@ -42,19 +42,19 @@ def test_links_of_a_short_recording(tmp_path, monkeypatch, capsys):
     assert any(line.startswith("no validation of torque: not predicted") for line in err.splitlines())
     for joint in PLANAR.joint_names:
         friction = document["friction"][joint]
-        known = [friction[term] for term in friction["terms"] if friction[term] is not None]
-        assert np.abs(known).max(initial=0.0) < 20
+        values = [friction[term] for term in friction["terms"] if friction[term] is not None]
+        assert np.abs(values).max(initial=0.0) < 20
     assert None in [document["friction"][joint]["viscous"] for joint in PLANAR.joint_names]
-    code, _, err = run(capsys, "validate", "--model", "out/identified.yaml", *given[:2], "--recording", "other.npz")
+    code, _, err = run(capsys, "validate", "--model", "out/identified.yaml", *inputs[:2], "--recording", "other.npz")
     assert code == 2
 
 
-def test_links_of_an_arm_with_a_joint_that_was_held(tmp_path, monkeypatch, capsys):
+def test_links_with_a_held_joint(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     link_experiment.record(PLANAR, TRUTH, still=(2,)).write_npz("run.npz")
-    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--friction", "coulomb,viscous,offset")
-    code, out, _ = run(capsys, "identify", "links", *given, "--output", "out")
+    inputs = ("--urdf", "arm.urdf", "--recording", "run.npz", "--friction", "coulomb,viscous,offset")
+    code, out, _ = run(capsys, "identify", "links", *inputs, "--output", "out")
     assert code == 1
     assert "joint_3 above all: `dynid excite` plans it" in out
     assert "identified.urdf" not in out
@@ -63,11 +63,11 @@ def test_links_of_an_arm_with_a_joint_that_was_held(tmp_path, monkeypatch, capsy
     assert friction["joint_3"]["viscous"] is None
 
 
-def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
+def test_gravity_without_rotation_of_some_joints(tmp_path, capsys):
     whole = planned_recording()
     whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
-    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
-    code, out, err = run(capsys, "identify", "gravity", *given, "--json")
+    inputs = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
+    code, out, err = run(capsys, "identify", "gravity", *inputs, "--json")
     assert code == 1, err
     answer = json.loads(out)
     section = load_identified(tmp_path / "identified.yaml")["gravity"]
@@ -78,25 +78,25 @@ def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
     assert all(section[joint]["n_x"] is None for joint in unknown)
 
 
-def test_gravity_that_is_not_known_is_not_validated(tmp_path, capsys):
+def test_unidentified_gravity_is_not_validated(tmp_path, capsys):
     whole = planned_recording()
     whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
     whole.write_npz(tmp_path / "other.npz")
-    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--validate", tmp_path / "other.npz")
-    code, out, _ = run(capsys, "identify", "gravity", *given, "--output", tmp_path, "--verbose")
+    inputs = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--validate", tmp_path / "other.npz")
+    code, out, _ = run(capsys, "identify", "gravity", *inputs, "--output", tmp_path, "--verbose")
     assert code == 1
     assert "nan" not in out
     (line,) = [line for line in out.splitlines() if line.startswith("no validation of")]
     assert "joint_2, joint_3, joint_4: not predicted, as gravity of joint_2 is not known" in line
 
 
-def test_a_load_that_hardly_turned(tmp_path, capsys, monkeypatch):
+def test_load_with_little_rotation(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
     weighed_loads.arm().save(tmp_path / "arm.yaml")
     weighed_loads.resting(turning=(0,)).write_npz(tmp_path / "run.npz")
     (tmp_path / "arm.urdf").write_text(weighed_loads.experiment().robot.urdf)
-    given = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--model", tmp_path / "arm.yaml")
-    code, out, err = run(capsys, "identify", "load", *given, "--static", "--output", tmp_path / "out", "--json")
+    inputs = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--model", tmp_path / "arm.yaml")
+    code, out, err = run(capsys, "identify", "load", *inputs, "--static", "--output", tmp_path / "out", "--json")
     assert code == 1, err
     answer = json.loads(out)
     assert "of the load are not determined; record a motion that turns it" in answer["missing"][0]

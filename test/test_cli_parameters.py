@@ -1,4 +1,4 @@
-"""`--parameters` of `dynid check` and `dynid excite`: the nodes take the file as it is written."""
+"""Test `--parameters` of `dynid check` and `dynid excite`, which write a file for the nodes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ def read(path, node="/**"):
     return yaml.safe_load(path.read_text())[node]["ros__parameters"]
 
 
-def test_check_and_excite_write_one_file_that_the_nodes_take(tmp_path, capsys):
+def test_check_and_excite_write_one_valid_file(tmp_path, capsys):
     path = tmp_path / "arm.yaml"
     planned_recording().write_npz(tmp_path / "run.npz")
     arm = ("--urdf", URDF, "--tip", "tool", "--parameters", path)
@@ -34,7 +34,7 @@ def test_check_and_excite_write_one_file_that_the_nodes_take(tmp_path, capsys):
             table[name].checked(value, "excitation")
 
 
-def test_a_recording_with_a_fault_says_nothing_of_the_arm(tmp_path, capsys):
+def test_faulty_recording_writes_no_parameters(tmp_path, capsys):
     good = planned_recording()
     path = tmp_path / "amps.npz"
     np.savez(path, time=good.time, position=good.position, torque=good.torque / 12, joint_names=good.joint_names)

@@ -1,4 +1,4 @@
-"""`dynid run`: a command is repeated from the file beside its results, and what differs is named."""
+"""Test `dynid run`, which repeats a command from the file beside its results and reports differences."""
 
 import numpy as np
 import planar_arm
@@ -12,7 +12,7 @@ from dynid_ros.jobs.run_file import digest_of
 
 @pytest.fixture(name="folder")
 def fixture_folder(tmp_path, monkeypatch, capsys):
-    """Results of links of the planar arm, made in the folder itself."""
+    """Return a folder with identified links of the planar arm."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     planar_recording(0).write_npz("run.npz")
@@ -21,7 +21,7 @@ def fixture_folder(tmp_path, monkeypatch, capsys):
     return tmp_path
 
 
-def test_same_inputs_give_the_same_files_from_any_folder(folder, monkeypatch, capsys):
+def test_results_are_reproducible_from_any_folder(folder, monkeypatch, capsys):
     described = yaml.safe_load((folder / "out/experiment.yaml").read_text())
     assert described["command"] == "identify links"
     assert described["inputs"]["run.npz"] == digest_of(folder / "run.npz")
@@ -34,7 +34,7 @@ def test_same_inputs_give_the_same_files_from_any_folder(folder, monkeypatch, ca
     assert (folder / "again/experiment.yaml").exists()
 
 
-def test_check_says_what_differs(folder, capsys):
+def test_check_reports_differences(folder, capsys):
     path = folder / "out/experiment.yaml"
     described = yaml.safe_load(path.read_text())
     described["options"]["prior_weight"] = 30.0
@@ -47,14 +47,14 @@ def test_check_says_what_differs(folder, capsys):
     assert (folder / "out/identified.yaml").read_bytes() == before
 
 
-def test_a_file_output_has_its_run_file_beside_it(folder, capsys):
+def test_run_file_is_beside_an_output_file(folder, capsys):
     arguments = ("--urdf", "arm.urdf", "--model", "out/identified.yaml", "--recording", "run.npz")
     assert run(capsys, "validate", *arguments, "--output", "p.csv")[0] == 0
     code, out, _ = run(capsys, "run", "p.experiment.yaml", "--check")
     assert (code, "1 of 1 files" in out) == (0, True)
 
 
-def test_other_version_and_changed_input_are_one_line(folder, capsys):
+def test_other_version_and_changed_input_are_refused(folder, capsys):
     path = folder / "out/experiment.yaml"
     text = path.read_text()
     data = dict(np.load("run.npz"))
@@ -72,14 +72,14 @@ def test_other_version_and_changed_input_are_one_line(folder, capsys):
     [{"format": "x"}, {"command": "rm"}, {"options": {"nonsense": 1}}, {"inputs": [1]}, {"folder": "nowhere"}],
     ids=str,
 )
-def test_a_malformed_run_file_is_one_line(change, folder, capsys):
+def test_malformed_run_file_is_an_error(change, folder, capsys):
     path = folder / "out/experiment.yaml"
     described = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump(described | {"inputs": {}} | change))
     assert str(path.name) in refused(capsys, "run", path)
 
 
-def test_a_foreign_file_of_that_name_stays(folder, capsys):
+def test_foreign_file_of_equal_name_is_kept(folder, capsys):
     path = folder / "out/experiment.yaml"
     path.write_text("mine")
     links = ("identify", "links", "--urdf", "arm.urdf", "--recording", "run.npz", *QUICK, "--output", "out")

@@ -1,4 +1,4 @@
-"""`dynid identify servos`: tables and archives in, file and report out; one line where it cannot."""
+"""Test `dynid identify servos`: tables, archives, report and errors."""
 
 from dataclasses import replace
 
@@ -19,19 +19,19 @@ CENTER = (0.2, 0.0, 0.0)
 def fixture_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("servos")
     arm = one(seed=8)
-    told = motion(arm, 8.0, 50.0)
-    plain = record(arm, told)
+    commands = motion(arm, 8.0, 50.0)
+    plain = record(arm, commands)
     plain.write_npz(folder / "plain.npz")
-    record(arm, told, mass=0.3, center=CENTER).write_npz(folder / "loaded.npz")
+    record(arm, commands, mass=0.3, center=CENTER).write_npz(folder / "loaded.npz")
     record(arm, motion(arm, 5.0, 50.0)).write_npz(folder / "other.npz")
     replace(plain, command=None).write_csv(folder / "silent.csv")
-    at_samples = np.interp(plain.time, told.time, told.position[:, 0])[:, None]
+    at_samples = np.interp(plain.time, commands.time, commands.position[:, 0])[:, None]
     replace(plain, command=CommandSeries(plain.time, at_samples)).write_csv(folder / "table.csv")
     (folder / "arm.urdf").write_text(ONE, encoding="utf-8")
     return folder
 
 
-def test_with_a_mass_and_a_recording_to_compare_with(files, tmp_path, capsys):
+def test_identification_with_a_mass_and_a_validation(files, tmp_path, capsys):
     code, out, err = run(
         capsys,
         *("identify", "servos", "--urdf", files / "arm.urdf", "--recording", files / "plain.npz"),
@@ -59,7 +59,7 @@ def test_with_a_mass_and_a_recording_to_compare_with(files, tmp_path, capsys):
         ("plain.npz", ("--command-topic", "told"), "are for bags, not for tables"),
     ],
 )
-def test_one_line_where_it_cannot(files, tmp_path, capsys, recording, more, message):
+def test_bad_input_is_an_error_of_one_line(files, tmp_path, capsys, recording, more, message):
     more = [files / word if str(word).endswith(".npz") else word for word in more]
     arguments = ("--urdf", files / "arm.urdf", "--recording", files / recording, "--output", tmp_path / "out", *more)
     assert message in refused(capsys, "identify", "servos", *arguments)

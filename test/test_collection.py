@@ -1,4 +1,4 @@
-"""All tests are found: beside ROS's launch_testing, which asks for every module first, and without MuJoCo."""
+"""Test that pytest collects all tests despite ROS's launch_testing, which collects first, and without MuJoCo."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def pytest_pycollect_makemodule(module_path):
 """
 
 
-def test_others_are_collected_whatever_their_names_and_whoever_skips_itself_and_missing_tools_are_told(tmp_path):
+def test_modules_are_collected_and_missing_tools_reported(tmp_path):
     (tmp_path / "plugin.py").write_text(PLUGIN)
     of_one_name = [f"test/{folder}/test_low_pass.py" for folder in ("checks", "signals")]
     with_mujoco = ["test/simulation/test_plant.py", "test/simulation/test_truth.py"]

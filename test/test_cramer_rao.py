@@ -1,4 +1,4 @@
-"""The bound's sensitivities are those of the integrated motion; what it allows is what the page of the papers says."""
+"""Test sensitivities and values of the Cramér-Rao bound."""
 
 from dataclasses import replace
 
@@ -28,13 +28,15 @@ def test_sensitivities_are_differences_of_the_motion(name, field):
 
     links, _ = settled(row)
     springs = flexible_motion.Springs.of([row])
-    found = sensitivities(pa10.single_joint_urdf(joint), springs, motor, links, SMOOTHING, columns=[1, 3, 7], step=step)
+    result = sensitivities(
+        pa10.single_joint_urdf(joint), springs, motor, links, SMOOTHING, columns=[1, 3, 7], step=step
+    )
     change = 0.01 * getattr(row, field)
     low, high = (settled(replace(row, **{field: getattr(row, field) + sign * change}))[1] for sign in (-1, 1))
     per_unit = pa10.G if field.startswith("gravity") else 1.0
     expected = per_unit * (high - low) / (2 * change)
     np.testing.assert_allclose(
-        found.link[:, 0, found.names.index(name)], expected, atol=0.02 * np.abs(expected).max(), rtol=0
+        result.link[:, 0, result.names.index(name)], expected, atol=0.02 * np.abs(expected).max(), rtol=0
     )
 
 
@@ -43,7 +45,7 @@ def test_bound_allows_three_quarters_of_a_percent(joint):
     known = single_joint_bound(joint, link_offset=False, clock=False, step=2e-4)
     unknown = single_joint_bound(joint, step=2e-4)
     assert max(unknown.percent(name) for name in WELL) < 0.76
-    # An offset and a clock that are not known cost next to nothing.
+    # An unknown offset and clock increase the bound only slightly.
     assert (unknown.deviations >= known.deviations * (1 - 1e-9)).all()
     assert (unknown.deviations < 1.1 * known.deviations).all()
     assert 1e-5 < unknown.clock < 3e-5

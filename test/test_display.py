@@ -1,4 +1,4 @@
-"""How robots, recordings and results show themselves; recordings as paths and lists."""
+"""Test displays of robots, recordings and results, and recordings given as paths and lists."""
 
 import sys
 
@@ -60,7 +60,7 @@ def test_labels_have_link_and_unit():
     }
 
 
-def test_one_pose_is_enough():
+def test_functions_accept_one_pose():
     robot, rng = ur10(), np.random.default_rng(0)
     q, qd, qdd = rng.normal(size=(3, 6))
     for one, many in (
@@ -73,7 +73,7 @@ def test_one_pose_is_enough():
         np.testing.assert_array_equal(one, many[0])
 
 
-def test_files_and_lists_are_recordings(path, result):
+def test_paths_and_lists_are_accepted_as_recordings(path, result):
     assert result.sources == (str(path),)
     twice = LinkIdentification(ur10(), friction=result.friction).fit([path, str(path)])
     assert twice.sources == (str(path),) * 2
@@ -82,7 +82,7 @@ def test_files_and_lists_are_recordings(path, result):
         GravityIdentification(ur10()).fit("nowhere/")
 
 
-def test_html_of_a_long_table_reads_only_the_rows_that_it_shows():
+def test_html_of_a_long_table_reads_only_shown_rows():
     class Long(Displayed):
         def _line(self):
             return "long"

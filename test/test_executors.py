@@ -1,4 +1,4 @@
-"""Calls that are lost are made again, wherever they are made; a cluster that does not fit is refused in one line."""
+"""Test that lost calls are repeated by each executor, and that unsuitable clusters are refused."""
 
 import os
 import shutil
@@ -28,10 +28,10 @@ def runs(pid):
 
 
 def gather(calls):
-    found = {}
+    results = {}
     while calls:
-        found.update((key, future.result()) for key, future in calls.ended(1.0))
-    return found
+        results.update((key, future.result()) for key, future in calls.ended(1.0))
+    return results
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def processes():
     made.shutdown(cancel_futures=True)
 
 
-def test_a_killed_process_costs_what_was_under_way_which_is_done_again(processes, tmp_path):
+def test_calls_of_a_killed_process_are_repeated(processes, tmp_path):
     calls = Calls(processes)
     for number in range(4):
         calls.make(number, square, number)
@@ -49,7 +49,7 @@ def test_a_killed_process_costs_what_was_under_way_which_is_done_again(processes
     assert gather(calls) == {0: 0, 1: 1, 2: 4, 3: 9, "dead": 81}
 
 
-def test_what_kills_each_process_is_given_up_in_one_line(processes):
+def test_call_that_kills_each_process_is_an_error(processes):
     calls = Calls(processes)
     calls.make("dead", die, 0)
     with pytest.raises(WorkerError, match="lost 3 times"):
@@ -58,7 +58,7 @@ def test_what_kills_each_process_is_given_up_in_one_line(processes):
     assert gather(calls) == {"next": 9}
 
 
-def test_what_is_under_way_ends_when_told_to(processes):
+def test_calls_are_cancelled(processes):
     future = processes.submit(for_ever)
     while not future.running():
         time.sleep(0.05)
@@ -67,7 +67,7 @@ def test_what_is_under_way_ends_when_told_to(processes):
 
 
 @pytest.mark.slow
-def test_processes_end_with_the_one_that_started_them(tmp_path):
+def test_processes_end_with_their_parent(tmp_path):
     program = (
         "import os, signal; from worker_calls import for_ever; from dynid_ros.executors import Processes\n"
         "processes = Processes(1); print(processes.submit(os.getpid).result())\n"
@@ -81,14 +81,14 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
         time.sleep(0.1)
 
 
-def test_without_dask_it_is_said_what_to_install(monkeypatch):
+def test_missing_dask_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(WorkerError, match=r"not installed: pip install 'distributed"), cluster("tcp://a:1"):
         pass
 
 
 @pytest.mark.parametrize("who", ["nobody", "no scheduler", "no address"])
-def test_a_scheduler_that_is_not_there_is_one_line(who, monkeypatch):
+def test_missing_scheduler_is_an_error(who, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(executors, "CONNECT_TIMEOUT_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -104,7 +104,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(who, monkeypatch):
     assert "\n" not in str(refused.value)
 
 
-def test_an_address_that_is_none_ends_at_once_without_a_traceback(tmp_path):
+def test_invalid_address_is_an_error_without_traceback(tmp_path):
     pytest.importorskip("distributed")
     (tmp_path / "fleet.yaml").write_text("arms: {a: {identification: gravity, urdf: a.urdf, recordings: run.csv}}")
     words = ("-m", "dynid_ros", "fleet", "fleet.yaml", "--output", "out", "--scheduler", "nonsense")
@@ -116,7 +116,7 @@ def test_an_address_that_is_none_ends_at_once_without_a_traceback(tmp_path):
 
 
 class WorkerlessClient:
-    """A dask client whose workers come and go."""
+    """Dask client with a changing number of workers."""
 
     def __init__(self):
         self.workers = {}
@@ -128,7 +128,7 @@ class WorkerlessClient:
         return ThreadPoolExecutor(1)
 
 
-def test_a_cluster_without_workers_says_so_and_gives_up(monkeypatch, capsys):
+def test_cluster_without_workers_is_reported_and_an_error(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(executors.time, "monotonic", lambda: now[0])
     client = WorkerlessClient()
@@ -151,7 +151,7 @@ def test_a_cluster_without_workers_says_so_and_gives_up(monkeypatch, capsys):
         wait(60.0)
 
 
-def test_calls_look_whether_a_worker_is_left(monkeypatch):
+def test_calls_check_for_workers(monkeypatch):
     monkeypatch.setattr(executors, "MAX_TIME_WITHOUT_WORKERS_S", 0.0)
     calls = Calls(executors.ClusterExecutor(WorkerlessClient(), "tcp://a:1"))
     calls.make(0, time.sleep, 0.5)
@@ -161,14 +161,14 @@ def test_calls_look_whether_a_worker_is_left(monkeypatch):
 
 
 @pytest.mark.parametrize(("address", "tls"), [("tcp://a:1", True), ("tls://a:1", False)])
-def test_certificates_and_their_address_belong_together(address, tls, tmp_path):
+def test_certificates_require_a_matching_address(address, tls, tmp_path):
     pytest.importorskip("distributed")
     files = executors.TlsFiles(*(tmp_path / name for name in "abc")) if tls else None
     with pytest.raises(WorkerError, match="tls://"), cluster(address, files):
         pass
 
 
-def test_certificates_that_are_not_there_are_one_line(tmp_path):
+def test_missing_certificates_are_an_error(tmp_path):
     pytest.importorskip("distributed")
     files = executors.TlsFiles(*(tmp_path / name for name in "abc"))
     with pytest.raises(WorkerError, match=r"/a: the certificate or key cannot be read"), cluster("tls://a:1", files):
@@ -177,7 +177,7 @@ def test_certificates_that_are_not_there_are_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-def test_a_cluster_with_certificates(tmp_path):
+def test_cluster_with_certificates(tmp_path):
     pytest.importorskip("distributed")
     words = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=127.0.0.1"
     subprocess.run(["openssl", *words.split()], cwd=tmp_path, check=True, capture_output=True)
@@ -186,15 +186,15 @@ def test_a_cluster_with_certificates(tmp_path):
     with dask_cluster(tmp_path, options=("--protocol", "tls", *options)) as dask:
         dask.start("worker", dask.address, "--nthreads", 1, "--no-nanny", *options)
         for _ in range(60):
-            with suppress(WorkerError), cluster(dask.address, files) as found:  # until the worker is there
-                assert found.executor.submit(pow, 2, 3).result(30.0) == 8
+            with suppress(WorkerError), cluster(dask.address, files) as workers:  # until the worker has started
+                assert workers.executor.submit(pow, 2, 3).result(30.0) == 8
                 return
             time.sleep(1.0)
     raise AssertionError("the worker did not come")
 
 
 @pytest.mark.slow
-def test_clusters_that_do_not_fit_are_refused_and_one_that_does_is_used(tmp_path):
+def test_unsuitable_clusters_are_refused(tmp_path):
     pytest.importorskip("distributed")
     with dask_cluster(tmp_path) as dask:
         with (
@@ -203,9 +203,9 @@ def test_clusters_that_do_not_fit_are_refused_and_one_that_does_is_used(tmp_path
         ):
             pass
         dask.add(2)
-        with cluster(dask.address) as found:
-            assert found.workers == 2
-            calls = Calls(found.executor)
+        with cluster(dask.address) as workers:
+            assert workers.workers == 2
+            calls = Calls(workers.executor)
             for number in range(5):
                 calls.make(number, pow, number, 2)
             assert gather(calls) == {number: number**2 for number in range(5)}

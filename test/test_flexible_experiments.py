@@ -1,4 +1,4 @@
-"""The experiments obey the equations of motion that they are meant to, in one joint and in six."""
+"""Test that simulated experiments obey the equations of motion, of one joint and of six."""
 
 import flexible_experiments as experiments
 import flexible_motion
@@ -8,8 +8,8 @@ import pytest
 
 
 @pytest.mark.parametrize("joint", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_one_joint_by_eq_10_moves_as_by_pinocchio(joint):
-    """LSODA on the printed equation beside Runge-Kutta on articulated bodies."""
+def test_eq_10_and_pinocchio_agree(joint):
+    """Compare LSODA on eq. 10 with Runge-Kutta on articulated bodies."""
     motor, links = experiments.single_joint_motion(joint)
     springs = flexible_motion.Springs.of([pa10.table_one(joint)])
     smoothing = 4e-3
@@ -19,12 +19,12 @@ def test_one_joint_by_eq_10_moves_as_by_pinocchio(joint):
     for settled in (False, True):
         first, second = by_eq_10.at(time, settled), by_pinocchio.at(time, settled)
         np.testing.assert_allclose(first, second, atol=2e-6, rtol=0)
-    # What the smoothing of Coulomb friction does is far below the noise.
+    # The effect of smoothing is far below the noise.
     assert np.abs(links.at(time, True) - by_eq_10.at(time, True)).max() < 0.5 * experiments.LINK_NOISE
 
 
-def test_torque_is_that_of_links_friction_and_motors():
-    """Eq. 5, the sum of both rows, with the links' acceleration by differences."""
+def test_torque_is_the_sum_of_links_friction_and_motors():
+    """Compare the torque with eq. 5, with the links' acceleration by differences."""
     row = pa10.table_one(3)
     motor, links = experiments.single_joint_motion(3)
     experiment = experiments.single_joint(3, noise=0.0)

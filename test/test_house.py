@@ -1,4 +1,4 @@
-"""What keeps the house in order: floors, dependencies, versions, commands and parameter files."""
+"""Test the structure of the repository: imports, dependencies, versions, commands and parameter files."""
 
 import ast
 import importlib
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "dynid_ros"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-# Import name: name for pip, key for rosdep; none: no distribution has it, so each says what it needs it for.
+# Import name: name for pip, key for rosdep, or None for libraries that no distribution has.
 LIBRARIES = {
     "jinja2": ("jinja2", "python3-jinja2"),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
@@ -39,7 +39,7 @@ LIBRARIES = {
 
 WITHOUT_IMPORT = {"ros2launch", "rosbag2_storage_mcap"}  # a command, and a plugin
 OPTIONAL = {"c3d", "distributed", "pandas", "pyarrow", "viser", "websockets", "xacro", "yourdfpy"}
-"""Who has files of macros, cameras or LeRobot, or works with data frames, a cluster or the guide, installs them."""
+"""Libraries for xacro, cameras, LeRobot, data frames, clusters or the guide, which users install."""
 
 
 def is_ros(name: str) -> bool:
@@ -59,7 +59,7 @@ def syntax(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """Dotted names of all modules that a file loads, inside functions too; what is imported for types alone is not."""
+    """Return dotted names of all modules that a file loads, also inside functions, but not for type checking only."""
     names = set()
     statements = syntax(path).body
     typing = [s for s in statements if isinstance(s, ast.If) and "TYPE_CHECKING" in ast.unparse(s.test)]
@@ -74,14 +74,14 @@ def imports(path: Path) -> frozenset[str]:
 
 
 def outside(paths: list[Path]) -> set[str]:
-    """Top-level names that files import from neither the standard library nor this package."""
+    """Return top-level names that files import from neither the standard library nor this package."""
     names = {name.split(".")[0] for path in paths for name in imports(path)}
     return names - set(sys.stdlib_module_names) - {"dynid_ros"}
 
 
 @cache
 def setup_arguments(*commands: str) -> dict:
-    """What setup.py gives to `setup` when it is told these commands."""
+    """Return the arguments of `setup` in setup.py for these commands."""
     taken: dict = {}
     stand_in = SimpleNamespace(setup=taken.update, find_packages=lambda include: include)
     with pytest.MonkeyPatch.context() as patch:
@@ -102,20 +102,20 @@ def package_xml() -> ElementTree.Element:
 
 
 def offenders(offences: Callable[[Path], Collection[str]]) -> dict[str, list[str]]:
-    """What each file does that it must not; one test for all, as there are many and each takes a moment."""
+    """Return the offences of each file that has any."""
     assert len(SOURCES) > 200
-    found = {relative(path): sorted(offences(path)) for path in SOURCES}
-    return {path: names for path, names in found.items() if names}
+    result = {relative(path): sorted(offences(path)) for path in SOURCES}
+    return {path: names for path, names in result.items() if names}
 
 
 WITH_ROS = {"dynid_ros/recording/rosbag2_bag.py"}
-"""What is loaded only where a sourced ROS 2 has the better library for it."""
+"""Modules that are loaded only with a sourced ROS 2."""
 
 
-def test_files_import_only_what_their_floor_may():
+def test_files_import_only_allowed_modules():
     def foreign(path: Path) -> set[str]:
         room = path.relative_to(PACKAGE).parts[0]
-        reference = {"pinocchio", "cvxpy"}  # these are what tests compare with
+        reference = {"pinocchio", "cvxpy"}  # for comparison in tests
         simulator = set() if room == "simulation" else {"mujoco"}
         names = outside([path])
         ros = (
@@ -132,7 +132,7 @@ FACES = [".".join(path.parent.relative_to(ROOT).parts) for path in SOURCES if pa
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_face_offers_what_it_lists(face):
+def test_package_exports_its_listed_names(face):
     if face in ("dynid_ros.nodes", "dynid_ros.simulation"):
         pytest.importorskip("rclpy" if face == "dynid_ros.nodes" else "mujoco")
     module = importlib.import_module(face)
@@ -149,8 +149,8 @@ def test_every_folder_of_sources_is_a_package():
     assert [relative(path) for path in SOURCES if not path.with_name("__init__.py").is_file()] == []
 
 
-def test_nothing_plots_with_pyplot():
-    """It keeps figures, and changes the settings of who calls."""
+def test_no_module_imports_pyplot():
+    """Avoid pyplot, which keeps figures and changes global settings."""
     uses = re.compile(r"^\s*(?:from|import) .*\bpyplot\b", re.MULTILINE)
     assert offenders(lambda path: uses.findall(path.read_text(encoding="utf-8"))) == {}
 
@@ -162,8 +162,8 @@ def test_files_are_short():
     assert offenders(end) == {}
 
 
-def test_bare_constants_belong_to_one_module():
-    """A constant of one word may have the same name in another module for the table of a node's parameters only."""
+def test_constants_of_one_word_are_unique():
+    """Allow equal names of constants of one word only in tables of node parameters."""
     places: dict[str, set[str]] = {}
     for path in SOURCES:
         for statement in syntax(path).body:
@@ -176,7 +176,7 @@ def test_bare_constants_belong_to_one_module():
     assert {name: paths for name, paths in places.items() if len(paths) > 1 and name != "PARAMETERS"} == {}
 
 
-def test_every_import_is_a_declared_dependency():
+def test_imports_are_declared_dependencies():
     launched = sorted((ROOT / "launch").glob("*.py"))
     names = outside(SOURCES + launched) - OPTIONAL
     unknown = {name for name in names if not is_ros(name)} - set(LIBRARIES)
@@ -190,7 +190,7 @@ def test_every_import_is_a_declared_dependency():
     assert not [key for key in rosdep if key.endswith("-pip")], "the build farm refuses them"
 
 
-def test_every_data_file_is_installed():
+def test_data_files_are_installed():
     installed = {
         path
         for package, patterns in setup_arguments()["package_data"].items()
@@ -201,11 +201,11 @@ def test_every_data_file_is_installed():
     assert installed == found
 
 
-def test_one_version():
+def test_versions_agree():
     assert setup_arguments()["version"] == dynid_ros.__version__ == package_xml().findtext("version")
 
 
-def test_package_xml_keeps_its_schema():
+def test_package_xml_satisfies_its_schema():
     xmllint = pytest.importorskip("ament_xmllint.main")
     assert xmllint.main([str(ROOT / "package.xml")]) == 0
 
@@ -234,7 +234,7 @@ def nodes() -> list[str]:
     return sorted(script for script, target in console_scripts().items() if script != "dynid")
 
 
-# As colcon, pip, uv and pybuild call it.
+# commands of colcon, pip, uv and pybuild
 @pytest.mark.parametrize("commands", [("egg_info", "build", "install"), ("develop",), ("install",)])
 def test_nodes_are_installed_for_ros2_run(commands):
     assert sorted(console_scripts(*commands)) == sorted(["dynid", *nodes()])
@@ -242,7 +242,7 @@ def test_nodes_are_installed_for_ros2_run(commands):
 
 
 @pytest.mark.parametrize("command", ["bdist_wheel", "dist_info", "editable_wheel"])
-def test_wheels_bring_one_command(command):
+def test_wheels_install_one_command(command):
     assert list(console_scripts(command)) == ["dynid"]
     assert all(folder.startswith("share/") for folder, _ in setup_arguments(command)["data_files"])
 
@@ -253,7 +253,7 @@ def test_every_node_is_a_console_script():
     assert sorted([*with_main, "demo"]) == nodes()
 
 
-# The demo has one file for all its nodes, with what differs from the nodes' own files.
+# The demo has one file with the parameters that differ from the nodes' own files.
 OWN_FILE = [node for node in nodes() if node != "demo"]
 
 
@@ -262,7 +262,7 @@ def parameter_file(node: str) -> dict:
 
 
 def parameter_types(node: str) -> dict[str, type]:
-    """Types of the node's parameters in the order of its table; that of the items for a list."""
+    """Return the types of the node's parameters in the order of its table; for a list, the type of its items."""
     pytest.importorskip("rclpy")
     if node == "simulator":
         pytest.importorskip("mujoco")
@@ -276,7 +276,7 @@ def kind(value: object) -> type:
 
 
 @pytest.mark.parametrize("node", OWN_FILE)
-def test_parameter_file_holds_the_table(node):
+def test_parameter_file_agrees_with_the_table(node):
     types = parameter_types(node)
     values = parameter_file(node)["/**"]["ros__parameters"]
     assert list(values) == list(types)
@@ -303,21 +303,21 @@ def test_parameter_file_comments_each_parameter(node):
             assert " # " in line or above.lstrip().startswith("#"), f"no comment: {line.strip()}"
 
 
-def test_the_control_loop_loads_no_scipy():
-    """Gravity compensation runs beside drivers on small computers, where scipy takes memory and time at the start."""
+def test_control_loop_does_not_import_scipy():
+    """Start gravity compensation without scipy, which takes memory and time on small computers."""
     program = "import sys, dynid_ros.control.gravity_compensator, dynid_ros.control.gravity_feedforward; " \
               "print([name for name in sys.modules if name.startswith('scipy')])"  # fmt: skip
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert shown.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert process.stdout.strip() == "[]"
 
 
-def test_every_cache_is_bounded():
-    """Nodes live for months: what is kept must have a largest number."""
+def test_caches_are_bounded():
+    """Require a largest size of caches, because nodes run for months."""
     unbounded = re.compile(r"^\s*@(functools\.)?(lru_cache(\(\s*(maxsize=)?None\s*\)|\(\))?|cache)\s*$", re.MULTILINE)
     assert not [path.name for path in SOURCES if unbounded.search(path.read_text(encoding="utf-8"))]
 
 
-def test_a_package_index_shows_the_readme_and_links():
+def test_package_index_shows_readme_and_links():
     arguments = setup_arguments("bdist_wheel")
     assert arguments["long_description"].startswith("# dynid_ros")
     assert arguments["long_description_content_type"] == "text/markdown"
@@ -326,12 +326,12 @@ def test_a_package_index_shows_the_readme_and_links():
     assert urls == {url.text for url in package_xml().findall("url")}
 
 
-def test_messages_name_what_can_be_installed():
-    """The package is on no index, so its extras cannot be installed by name."""
+def test_messages_do_not_name_extras():
+    """Avoid names of extras in messages, because the package is on no index."""
     assert offenders(lambda path: re.findall(r"pip install '?dynid_ros\S*", path.read_text(encoding="utf-8"))) == {}
 
 
-def test_the_workflow_has_few_rights_and_runs_fixed_actions():
+def test_workflow_has_minimal_rights_and_pinned_actions():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
     assert workflow["permissions"] == {"contents": "read"}
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
@@ -340,7 +340,7 @@ def test_the_workflow_has_few_rights_and_runs_fixed_actions():
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in used)
 
 
-def test_model_modules_form_no_circle_even_for_annotations():
+def test_model_modules_have_no_circular_imports():
     graph = {}
     for path in (PACKAGE / "model").glob("*.py"):
         nodes = ast.walk(syntax(path))

@@ -1,6 +1,6 @@
-"""Each way to install, colcon, pip and uv: commands and nodes run as they were installed, in an empty environment.
+"""Test commands and nodes installed by colcon, pip and uv in an empty environment.
 
-What is built is the source tree; the libraries are those of the tests, which nobody needs to download anew.
+The source tree is built; the libraries are those of the tests, to avoid downloads.
 """
 
 import os
@@ -24,10 +24,10 @@ from dynid_ros.nodes.shared.child_process import stop
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDERS = Path(sys.prefix) / "builders"
-"""Where the Makefile puts colcon and uv."""
+"""Folder in which the Makefile installs colcon and uv."""
 NODES = sorted(["demo", *(path.stem for path in (ROOT / "dynid_ros/nodes").glob("[!_]*.py"))])
 PATIENCE = 300.0
-"""For a command, or for all nodes to be there, s."""
+"""Timeout in s of a command, and of the start of all nodes."""
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -38,14 +38,14 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Installation:
-    """The command, the way to start a node, and the environment that its user has."""
+    """Installed command, the prefix to start a node, and the environment."""
 
     dynid: Path
     node: tuple[str, ...]
     environment: dict[str, str]
 
     def run(self, folder, *arguments):
-        """The command's exit code; it must not wait for what never comes."""
+        """Return the exit code of the command without input."""
         words = [self.dynid, *map(str, arguments)]
         return subprocess.run(words, cwd=folder, env=self.environment, timeout=PATIENCE, check=False).returncode
 
@@ -61,7 +61,7 @@ def empty(folder, *programs):
 
 
 def lend_libraries(prefix, *others):
-    """Have the interpreter below `prefix` find the libraries of the tests; where this package is, they do not say."""
+    """Make the libraries of the tests, without this package, importable below `prefix`."""
     folder = prefix / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
     libraries = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     (folder / "libraries.pth").write_text("\n".join(map(str, [*others, *libraries])))
@@ -90,15 +90,15 @@ def by_colcon(folder, *options):
 @pytest.fixture(name="wheel", scope="module")
 def fixture_wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    kept = shutil.ignore_patterns(".*", "__pycache__", "build", "install", "log", "*.egg-info", "test", "benchmarks")
-    shutil.copytree(ROOT, folder / "source", ignore=kept)
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "install", "log", "*.egg-info", "test", "benchmarks")
+    shutil.copytree(ROOT, folder / "source", ignore=ignored)
     called(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", folder, folder / "source")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def only_dynid(folder, before=frozenset()):
-    """The one command that a wheel brings."""
+    """Return the path of the only command that a wheel installs."""
     assert {path.name for path in folder.iterdir()} - before == {"dynid"}
     return folder / "dynid"
 
@@ -153,22 +153,22 @@ def test_commands(installed, tmp_path):
 
 @pytest.mark.parametrize("installed", ["colcon", "pip"], indirect=True)
 def test_nodes(installed, tmp_path):
-    """All of them beside one simulated arm, as the demo has them."""
+    """Start all nodes with one simulated arm, as in the demo."""
     rclpy = pytest.importorskip("rclpy")
     pytest.importorskip("mujoco")
     ros = {name: value for name, value in os.environ.items() if name.startswith(("ROS_", "RMW_", "LD_LIBRARY_PATH"))}
     prefixes = [installed.environment.get("AMENT_PREFIX_PATH"), os.environ.get("AMENT_PREFIX_PATH")]
     ros["AMENT_PREFIX_PATH"] = os.pathsep.join(filter(None, prefixes))
-    given = ("--ros-args", "--params-file", ROOT / "config" / "demo.yaml", "-p", "effort_convention:=torque")
+    arguments = ("--ros-args", "--params-file", ROOT / "config" / "demo.yaml", "-p", "effort_convention:=torque")
     links = demo_arm_model.write(tmp_path / "identified.yaml", links=True)
-    given = (*given, "-p", f"external_torque:model_file:={links}")
+    arguments = (*arguments, "-p", f"external_torque:model_file:={links}")
     started = {}
     rclpy.init()
     watcher = rclpy.create_node("watcher")
     try:
         for name in NODES:
             with (tmp_path / f"{name}.log").open("w") as log:
-                words = [*(word.format(name) for word in installed.node), *given]
+                words = [*(word.format(name) for word in installed.node), *arguments]
                 environment = installed.environment | ros
                 started[name] = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE
@@ -182,5 +182,5 @@ def test_nodes(installed, tmp_path):
         rclpy.shutdown()
         stop(started.values(), PATIENCE)
     codes = {name: process.returncode for name, process in started.items()}
-    assert codes.pop("demo") in (0, 1)  # nothing was shown
-    assert set(codes.values()) <= {0, -signal.SIGALRM}  # the middleware did not let go of one
+    assert codes.pop("demo") in (0, 1)  # no motion was demonstrated
+    assert set(codes.values()) <= {0, -signal.SIGALRM}  # or a node that hangs in the middleware

@@ -1,4 +1,4 @@
-"""Ctrl-C at a terminal, which tells all processes of a command: one ends it in order, two end it at once."""
+"""Test Ctrl-C at a terminal: one interrupt ends a command in order, two end it immediately."""
 
 import fcntl
 import os
@@ -19,9 +19,9 @@ import pytest
 from dynid_ros.recording import Recording
 
 WAIT = 120.0
-"""s for a command to get to work on a busy machine."""
+"""Timeout in s of the start of a command on a busy machine."""
 AT_ONCE = 10.0
-"""s that a busy machine may need to end what ends at once."""
+"""Timeout in s of an immediate end on a busy machine."""
 COMMANDS = {
     "excite": (
         "excite --urdf arm.urdf --acceleration-limits 4 --design-time 300 --workers 2 --output out",
@@ -34,22 +34,22 @@ COMMANDS = {
     "check": ("check --urdf arm.urdf --recording long.npz --motion", "looking for faults"),
 }
 SIZE = struct.pack("HHHH", 30, 120, 0, 0)
-"""Lines and columns."""
+"""Size of the terminal in lines and columns."""
 CTRL_C = b"\x03"
 
 
 class Terminal:
-    """A command at a terminal of its own."""
+    """Command at its own terminal."""
 
     def __init__(self, arguments, folder):
-        self.shown = ""
+        self.output = ""
         self.pid, self._terminal = pty.fork()
         if not self.pid:
             os.chdir(folder)
             fcntl.ioctl(0, termios.TIOCSWINSZ, SIZE)
             os.execv(sys.executable, [sys.executable, "-m", "dynid_ros.cli", *arguments.split()])
         self.code = None
-        # Until then it is a copy of this process: it has numpy and scipy mapped, and would tell pytest of an interrupt.
+        # Before exec, the child has this process' modules mapped and would forward an interrupt to pytest.
         command, deadline = Path(f"/proc/{self.pid}/cmdline"), time.monotonic() + WAIT
         while b"dynid_ros.cli" not in command.read_bytes():
             assert time.monotonic() < deadline
@@ -59,41 +59,41 @@ class Terminal:
         os.write(self._terminal, CTRL_C)
 
     def read(self, seconds):
-        """Take in what is shown; whether it goes on."""
+        """Read output for some seconds, and return whether the terminal is still open."""
         if not select.select([self._terminal], [], [], seconds)[0]:
             return True
         try:
             part = os.read(self._terminal, 65536).decode(errors="replace")
-        except OSError:  # the other end is closed
+        except OSError:  # closed by the command
             return False
-        self.shown += part
+        self.output += part
         return bool(part)
 
     def wait_for(self, words):
         deadline = time.monotonic() + WAIT
-        while words not in self.shown:
-            assert self.read(0.1), self.shown
-            assert time.monotonic() < deadline, self.shown
+        while words not in self.output:
+            assert self.read(0.1), self.output
+            assert time.monotonic() < deadline, self.output
 
     def end(self):
-        """Exit code; nothing of it runs any more, and nothing but words for people is shown."""
+        """Wait until the command and its children have ended, assert a clean output, and return the exit code."""
         deadline = time.monotonic() + AT_ONCE
         while self.code is None and time.monotonic() < deadline:
             self.read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
-        assert self.code is not None, f"it goes on: {self.shown}"
+        assert self.code is not None, f"it goes on: {self.output}"
         while self.members() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not self.members(), "orphans"
         while self.read(0.1) and time.monotonic() < deadline:
             pass
-        assert "Traceback" not in self.shown, self.shown
-        assert "Warning" not in self.shown, self.shown
+        assert "Traceback" not in self.output, self.output
+        assert "Warning" not in self.output, self.output
         return self.code
 
     def members(self):
-        """Processes of its session."""
+        """Return the processes of its session."""
         found = []
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -114,7 +114,7 @@ class Terminal:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An arm, and a recording that takes long to look through."""
+    """Return a folder with an arm and a recording that takes long to check."""
     path = tmp_path_factory.mktemp("interrupts")
     (path / "arm.urdf").write_text(planar_arm.urdf())
     robot, _ = link_experiment.build_planar()
@@ -142,11 +142,11 @@ def start(folder):
 @pytest.mark.parametrize(
     "name", ["excite", *(pytest.param(name, marks=pytest.mark.slow) for name in ("identify", "check"))]
 )
-def test_two_end_a_command_at_work_at_once(start, name):
+def test_second_interrupt_ends_a_command_immediately(start, name):
     arguments, words = COMMANDS[name]
     terminal = start(arguments)
     terminal.wait_for(words)
-    for _ in range(8):  # two that come before a busy machine lets it run are one to the kernel
+    for _ in range(8):  # the kernel merges interrupts that arrive before a process runs
         terminal.press()
         pause = time.monotonic() + 0.3
         while time.monotonic() < pause and terminal.read(0.05):
@@ -157,7 +157,7 @@ def test_two_end_a_command_at_work_at_once(start, name):
 
 
 @pytest.mark.parametrize("library", ["numpy", "scipy"])
-def test_one_ends_a_command_that_starts_up(start, library):
+def test_interrupt_ends_a_starting_command(start, library):
     terminal = start("validate --urdf arm.urdf --model none.yaml --recording long.npz --output out.csv")
     maps, deadline = Path(f"/proc/{terminal.pid}/maps"), time.monotonic() + WAIT
     while library not in maps.read_text() and time.monotonic() < deadline:
@@ -166,11 +166,11 @@ def test_one_ends_a_command_that_starts_up(start, library):
     assert terminal.end() in (130, -signal.SIGINT, 2), "2: it had come so far as to miss the model"
 
 
-def test_one_ends_a_fit_and_leaves_the_terminal_tidy(start, folder):
+def test_interrupt_ends_a_fit_with_a_clean_terminal(start, folder):
     arguments, words = COMMANDS["identify"]
     terminal = start(arguments)
     terminal.wait_for(words)
     terminal.press()
     assert terminal.end() == 130
-    assert terminal.shown.count("\n") <= 1, "a line of progress is drawn over and taken away"
+    assert terminal.output.count("\n") <= 1, "a line of progress is drawn over and taken away"
     assert not (folder / "links" / "identified.yaml").exists()

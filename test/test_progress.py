@@ -1,4 +1,4 @@
-"""Progress of a computation: its parts add up, the time that is left follows, and cancelling ends it."""
+"""Test progress of a computation: sums of parts, estimated remaining time, and cancellation."""
 
 import threading
 
@@ -10,33 +10,33 @@ from dynid_ros.progress import Cancelled, Watch, advance, each, watched, watchin
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds, set by the test."""
+    """Return a clock in s that the test sets."""
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
-def test_nobody_watches():
+def test_progress_without_observer():
     advance(0.5)
     assert list(each("ab")) == ["a", "b"]
     assert watched() is None
 
 
-def test_parts_of_parts_add_up(clock):
-    seen = []
+def test_nested_parts_add_up(clock):
+    parts = []
     with watching(Watch()) as watch:
         watch.begin("fitting", 2, 4)
         for half in each([0.5, 1.0]):
             for _ in each(range(2)):
                 advance(0.5)
-                seen.append(watch.part)
-                advance(0.2)  # what was done stays done
+                parts.append(watch.part)
+                advance(0.2)  # progress does not decrease
             assert watch.part == pytest.approx(half)
-    assert seen == pytest.approx([0.125, 0.375, 0.625, 0.875])
+    assert parts == pytest.approx([0.125, 0.375, 0.625, 0.875])
     assert watch.whole == pytest.approx(0.5)
 
 
-def test_time_that_is_left_is_that_of_the_step_at_its_pace_so_far(clock):
+def test_remaining_time_follows_from_the_pace_of_the_step(clock):
     with watching(Watch()) as watch:
         assert str(watch) == "starting"
         watch.begin("fitting", 1, 2)
@@ -55,7 +55,7 @@ def test_time_that_is_left_is_that_of_the_step_at_its_pace_so_far(clock):
 @pytest.mark.parametrize(
     "step", [lambda: advance(0.1), lambda: list(each("ab")), lambda: watched().begin("next", 2, 2)]
 )
-def test_cancelled_from_another_thread_it_ends_at_the_next_step(step):
+def test_cancellation_by_another_thread_ends_the_next_step(step):
     with watching(Watch()) as watch:
         watch.begin("fitting", 1, 2)
         thread = threading.Thread(target=watch.cancel)
@@ -63,4 +63,4 @@ def test_cancelled_from_another_thread_it_ends_at_the_next_step(step):
         thread.join()
         with pytest.raises(Cancelled, match="cancelled while fitting"):
             step()
-    advance(0.1)  # the next computation is not concerned
+    advance(0.1)  # no effect on the next computation

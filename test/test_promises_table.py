@@ -40,7 +40,7 @@ def test_line_names_tests(promise):
         assert named["case"] is None or named["case"] in words
 
 
-def test_each_line_is_of_its_own():
+def test_lines_are_unique():
     assert len({(promise.fault, promise.tests) for promise in PROMISES}) == len(PROMISES)
 
 

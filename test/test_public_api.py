@@ -1,4 +1,4 @@
-"""Public names and signatures are those of `public_api.txt`; `python test/test_public_api.py` writes the file."""
+"""Test that public names and signatures agree with `public_api.txt`, which `python test/test_public_api.py` writes."""
 
 import inspect
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MODULES = {
     "identified.links": ("LinkModel", "link_model"),
     "checks.all_checks": ("check",),
 }
-"""Public names outside the faces: those of the documentation and the examples."""
+"""Public names of the documentation and the examples outside the packages."""
 
 
 def public_names() -> Iterator[tuple[str, object]]:
@@ -37,7 +37,7 @@ def own_names(module) -> list[str]:
 
 
 def parameters(function) -> str:
-    """Parameter names; a default is shown as `=…`, because its value may change."""
+    """Return parameter names, with `=…` for a default."""
     words = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in ("self", "cls"):

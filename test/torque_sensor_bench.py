@@ -31,12 +31,12 @@ class Truth:
     @classmethod
     def draw(cls, rng: np.random.Generator, robot: RobotModel, positions: bool = False) -> "Truth":
         """Draw gain errors of ±10 %, offsets of ±5 % of the range, and noise of a dwell's mean of 0.07 % of it."""
-        n, size = robot.n_joints, robot.limits.effort
+        n, range_ = robot.n_joints, robot.limits.effort
         return cls(
             1 / (1 + rng.choice([-0.1, 0.1], n)),
-            rng.choice([-0.05, 0.05], n) * size,
-            0.02 * size,
-            0.0007 * size,
+            rng.choice([-0.05, 0.05], n) * range_,
+            0.02 * range_,
+            0.0007 * range_,
             1 + positions * rng.uniform(-0.01, 0.01, n),
             positions * rng.uniform(-0.05, 0.05, n),
         )

@@ -105,11 +105,11 @@ def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:
     load = from_center_of_mass(mass, rng.uniform(-REACH, REACH, 3), 2e-3 * mass * np.eye(3))
     joints = _Joints.draw(truth, size, conditions, rng)
     q, travel = _rotations(robot, conditions, rng)
-    known = _Poses(truth, q)
+    model = _Poses(truth, q)
     arrivals = []
-    for carried in (None, load):
-        truth.carry(carried)
-        arrivals.append(_arrive(truth, known, joints, travel, conditions.speed))
+    for body in (None, load):
+        truth.carry(body)
+        arrivals.append(_arrive(truth, model, joints, travel, conditions.speed))
     position, torque = (np.vstack(both) for both in zip(*arrivals, strict=True))
     gain, offset = 1 / (1 + rng.choice([-GAIN, GAIN], n)), rng.choice([-OFFSET, OFFSET], n) * size
     part = np.repeat([0, 1], len(q))
@@ -222,14 +222,14 @@ class _Poses:
         self.slope = np.stack([(truth.gravity_torque(q + 1e-4 * u) - self.gravity) / 1e-4 for u in units], axis=2)
 
 
-def _arrive(truth: ArmTruth, known: _Poses, joints: _Joints, travel, speed):
+def _arrive(truth: ArmTruth, model: _Poses, joints: _Joints, travel, speed):
     """Return mean positions and torques of the drives (M, n) in the dwells.
 
     Gravity and inertia during a move are those of the dwell's pose, to first order in the distance from it.
     """
-    true = _Poses(truth, known.q)
+    true = _Poses(truth, model.q)
     duration = np.minimum(np.maximum(PEAK * np.abs(travel) / speed, ARRIVAL / 3), ARRIVAL)
-    stiffness = (np.diagonal(known.inertia, axis1=1, axis2=2).mean(axis=0) + joints.rotor) * joints.frequency**2
+    stiffness = (np.diagonal(model.inertia, axis1=1, axis2=2).mean(axis=0) + joints.rotor) * joints.frequency**2
     damping = 2 * joints.damping * stiffness / joints.frequency
     bristles = joints.coulomb / joints.presliding
     # Springs and dampers are integrated implicitly for stability.
@@ -238,7 +238,7 @@ def _arrive(truth: ArmTruth, known: _Poses, joints: _Joints, travel, speed):
     off, velocity = -travel.copy(), np.zeros_like(travel)
     # Initially, the joint comes from the other side, and the mass has deflected the servo.
     bristle = -np.sign(travel) * joints.presliding
-    off += (known.gravity - true.gravity) / stiffness
+    off += (model.gravity - true.gravity) / stiffness
     count = round((duration.max() + REST) / STEP)
     rests: list[tuple] = []
     for k in range(count):
@@ -246,10 +246,10 @@ def _arrive(truth: ArmTruth, known: _Poses, joints: _Joints, travel, speed):
         way = s**3 * (10 - 15 * s + 6 * s**2) - 1
         rate = 30 * s**2 * (1 - s) ** 2 / duration
         bend = 60 * s * (1 - s) * (1 - 2 * s) / duration**2
-        wanted, wanted_velocity, wanted_acceleration = travel * way, travel * rate, travel * bend
-        feed = known.gravity + _times(known.slope, wanted) + _times(known.inertia, wanted_acceleration)
-        drive = feed + joints.rotor * wanted_acceleration
-        drive += stiffness * (wanted - off) + damping * (wanted_velocity - velocity)
+        desired, desired_velocity, desired_acceleration = travel * way, travel * rate, travel * bend
+        feed = model.gravity + _times(model.slope, desired) + _times(model.inertia, desired_acceleration)
+        drive = feed + joints.rotor * desired_acceleration
+        drive += stiffness * (desired - off) + damping * (desired_velocity - velocity)
         weight = true.gravity + _times(true.slope, off)
         most = joints.sliding(true.q + off, velocity, weight)
         # Bristles deflect, and slip at the largest friction.

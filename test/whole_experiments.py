@@ -63,8 +63,8 @@ class WholeExperiment:
 
     def truth(self, base: BaseParameters) -> np.ndarray:
         """Return true base parameters (k,), NaN for those with friction terms."""
-        own = [self.drives.get(name, np.nan) for name in base.names[len(self.links) :]]
-        values = np.concatenate([self.links, own])
+        coefficients = [self.drives.get(name, np.nan) for name in base.names[len(self.links) :]]
+        values = np.concatenate([self.links, coefficients])
         mixed = np.any(base.combinations[:, np.isnan(values)] != 0, axis=1)
         return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
 
@@ -98,12 +98,12 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
     inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors := rng.uniform(0.1, 0.4, n) * inertia))
     links = simulated.truth.parameters
-    size = np.abs(simulated.truth.drive_torque(*motions[0])).max(axis=0)
-    size = np.maximum(size, 0.05 * size.max())
-    springs = size * rng.uniform(*SPRING, n) * (rng.random(n) < 0.5) * ~own_gravity(robot)
-    terms, coefficients = _terms(robot, size, rng)
+    scale = np.abs(simulated.truth.drive_torque(*motions[0])).max(axis=0)
+    scale = np.maximum(scale, 0.05 * scale.max())
+    springs = scale * rng.uniform(*SPRING, n) * (rng.random(n) < 0.5) * ~own_gravity(robot)
+    terms, coefficients = _terms(robot, scale, rng)
     gains, noise = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(*NOISE, n)
-    offset, own, correlation = rng.uniform(-0.03, 0.03, n), rng.integers(2**31), rng.uniform(*CORRELATION)
+    offset, friction_seed, correlation = rng.uniform(-0.03, 0.03, n), rng.integers(2**31), rng.uniform(*CORRELATION)
     sensing_rng = np.random.default_rng([29, seed, known])
     jitter = sensing_rng.uniform(*JITTER_S)
     driver_cutoff = sensing_rng.uniform(*DRIVER_CUTOFF_HZ)
@@ -116,12 +116,12 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
         added = (
             terms.of_motion(robot, *motion) @ coefficients
             if known
-            else friction(*motion[:2], torque, size, np.random.default_rng(own))
+            else friction(*motion[:2], torque, scale, np.random.default_rng(friction_seed))
         )
-        torque = gains * (torque + added + springs * motion[0] + size * offset)
+        torque = gains * (torque + added + springs * motion[0] + scale * offset)
         if sensing == "filtered":
             torque = lfilter(*butter(2, driver_cutoff, fs=RATE), torque - torque[0], axis=0) + torque[0]
-        torque += size * noise * coloured_noise(torque.shape, correlation * RATE, rng)
+        torque += scale * noise * coloured_noise(torque.shape, correlation * RATE, rng)
         measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
         time, unknown = np.arange(len(torque)) / RATE, np.full_like(measured, np.nan)
         recording = Recording(robot.joint_names, time, measured, unknown, torque, source=f"{name} {seed}")
@@ -131,14 +131,14 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
     drives = dict(zip([f"rotor_inertia {joint}" for joint in robot.joint_names], rotors, strict=True))
     drives |= dict(zip([f"spring {joint}" for joint in robot.joint_names], springs, strict=True))
     urdf = misjudged_urdf(robot, MISJUDGED, rng)
-    believed = RobotModel.from_urdf(urdf, tip=robot.tip, base=ARMS[name][1])
-    return WholeExperiment(believed, (recordings[0], recordings[1]), recordings[2], links, drives, load)
+    inexact = RobotModel.from_urdf(urdf, tip=robot.tip, base=ARMS[name][1])
+    return WholeExperiment(inexact, (recordings[0], recordings[1]), recordings[2], links, drives, load)
 
 
-def _terms(robot: RobotModel, size: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
+def _terms(robot: RobotModel, scale: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
     """Return presliding friction that depends on the load of some joints, saturates in others, and may stick."""
     joints, coefficients = [], []
-    for largest in size:
+    for largest in scale:
         joint = JointFriction(
             sliding_length=float(np.exp(rng.uniform(*np.log([2e-4, 3e-3])))),
             load=bool(rng.random() < 0.3),
