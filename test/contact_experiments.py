@@ -11,7 +11,7 @@ from functools import cache
 import clean_recordings
 import numpy as np
 import whole_experiments
-from coverage_experiments import fourier_motion
+from coverage_experiments import fourier_motion, link_inertia, torque_scale
 from live_load_experiments import block
 from online_experiment import moves
 
@@ -68,13 +68,9 @@ class ContactExperiment:
     def __init__(self, name: str, seed: int, *, loaded: bool = False) -> None:
         true, rng = arm(name), np.random.default_rng([41, seed])
         self._true, self._rng, n = true, rng, true.n_joints
-        rest = np.zeros((n, n))
-        bare = SimulatedArm(true, drives=Drives(0.0, 0.0)).truth
-        inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
-        self._rotors = rng.uniform(0.1, 0.4, n) * inertia
+        self._rotors = rng.uniform(0.1, 0.4, n) * link_inertia(true)
         motion = fourier_motion(true, np.arange(0.0, FIT_DURATION, 0.01), 2 / FIT_DURATION, rng)
-        size = np.abs(bare.drive_torque(*motion)).max(axis=0)
-        self.size = np.maximum(size, 0.05 * size.max())
+        self.size = torque_scale(SimulatedArm(true, drives=Drives(0.0, 0.0)).truth.drive_torque(*motion))
         self._friction = KnownFriction(*_friction(true, self.size, rng))
         self._sensors = Sensors.draw(
             self.size,
@@ -91,8 +87,7 @@ class ContactExperiment:
         self._speed = rng.uniform(0.3, 0.8)
         self._servo = 2 * np.pi * rng.uniform(3.0, 8.0), rng.uniform(0.5, 0.9)
         urdf = misjudged_urdf(true, MISJUDGED, rng)
-        base = None if true.base is None else true.base
-        self.robot = RobotModel.from_urdf(urdf, tip=true.tip, base=base)
+        self.robot = RobotModel.from_urdf(urdf, tip=true.tip, base=true.base)
 
     def recordings(self) -> list[Recording]:
         """Return recordings of the unloaded arm: all joints at once, and from pose to pose."""

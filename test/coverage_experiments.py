@@ -118,23 +118,38 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     time = np.arange(0.0, conditions.duration, 1 / rate)
     motion = fourier_motion(robot, time, rng.uniform(*PERIODS) / conditions.duration, rng)
     q, qd, qdd = motion
-    rest = np.zeros((n, n))
-    bare = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
-    inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
-    rotors = conditions.rotors * rng.uniform(0.5, 1.5, n) * inertia
+    rotors = conditions.rotors * rng.uniform(0.5, 1.5, n) * link_inertia(robot)
     truth = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors)).truth
     links = truth.drive_torque(q, qd, qdd)
-    scale = np.abs(links).max(axis=0)
-    scale = np.maximum(scale, 0.05 * scale.max())
+    scale = torque_scale(links)
     torque = links + friction(q, qd, links, scale, conditions.mismatch, rng)
     torque *= 1 + conditions.gain_error * rng.standard_normal(n)
     torque += scale * rng.uniform(-0.05, 0.05, n)
     noise = conditions.noise * scale * rng.uniform(*NOISE, n)
     torque += noise * coloured_noise(q.shape, conditions.correlation * rate, rng)
-    measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
-    unknown = np.full_like(q, np.nan)
-    recording = Recording(robot.joint_names, time, measured, unknown, torque, source=conditions.arm)
+    recording = record(robot, time, q, torque, conditions.arm, rng)
     return Experiment(configured, recording, truth.parameters, rotors, motion, links, noise)
+
+
+def link_inertia(robot: RobotModel) -> np.ndarray:
+    """Return the inertia (n,) of the links about each joint at zero, in kg m²."""
+    rest = np.zeros((robot.n_joints, robot.n_joints))
+    truth = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
+    return np.diag(truth.drive_torque(rest, rest, np.eye(robot.n_joints)) - truth.gravity_torque(rest))
+
+
+def torque_scale(torque: np.ndarray) -> np.ndarray:
+    """Return the largest torque (n,) of each joint, at least 5 % of the arm's largest."""
+    scale = np.abs(torque).max(axis=0)
+    return np.maximum(scale, 0.05 * scale.max())
+
+
+def record(
+    robot: RobotModel, time: np.ndarray, position: np.ndarray, torque: np.ndarray, source: str, rng: np.random.Generator
+) -> Recording:
+    """Return a recording with encoder noise and without velocities."""
+    measured = np.round((position + rng.normal(0, ENCODER, position.shape)) / ENCODER_STEP) * ENCODER_STEP
+    return Recording(robot.joint_names, time, measured, np.full_like(measured, np.nan), torque, source=source)
 
 
 def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:

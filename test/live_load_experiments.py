@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from xml.etree import ElementTree as ET
 
 import numpy as np
-from clean_recordings import EXAMPLES, arm as clean_arm
-from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion
+from clean_recordings import EXAMPLES, arm as clean_arm, without_others
+from coverage_experiments import coloured_noise, fourier_motion, record, torque_scale
 from load_experiments import SIZE
 from online_experiment import moves
 from pinocchio_arm import example_urdf
@@ -59,12 +58,7 @@ def arm(name: str) -> RobotModel:
     if name not in JUDGED:
         return clean_arm(name)
     path, tip, base = JUDGED[name]
-    robot = RobotModel.from_urdf(example_urdf(path), tip=tip, base=base)
-    root = ET.fromstring(robot.urdf)
-    for joint in root.iter("joint"):
-        if joint.get("name") not in robot.joint_names and joint.get("type") is not None:
-            joint.set("type", "fixed")
-    return RobotModel.from_urdf(ET.tostring(root, encoding="unicode"), tip=tip, base=base)
+    return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
 
 
 def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -126,15 +120,11 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
                 motion = np.array(moves(robot, length, rate, rng, rng.uniform(0.4, 0.8))[1:])
         torque = simulated.truth.drive_torque(*motion)
         if scale is None:
-            scale = np.abs(torque).max(axis=0)
-            scale = np.maximum(scale, 0.05 * scale.max())
+            scale = torque_scale(torque)
         # equal friction in both recordings apart from its dependence on the load
         torque = torque + friction(*motion[:2], torque, scale, np.random.default_rng(friction_seed))
         torque = gains * torque + scale * (offset + noise * coloured_noise(torque.shape, 0.0, rng))
-        measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
-        recordings.append(
-            Recording(robot.joint_names, time, measured, np.full_like(measured, np.nan), torque, source=source)
-        )
+        recordings.append(record(robot, time, motion[0], torque, source, rng))
     inexact = RobotModel.from_urdf(misjudged_urdf(robot, MISJUDGED, rng), tip=robot.tip, base=_base(name))
     return LiveExperiment(inexact, *recordings, load)
 

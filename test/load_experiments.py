@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 from clean_recordings import arm
-from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion, friction
+from coverage_experiments import ENCODER, coloured_noise, fourier_motion, friction, record, torque_scale
 
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.model import RobotModel
@@ -120,8 +120,7 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
             simulated.attach_load(body)
         torque = simulated.truth.drive_torque(*motion)
         if scale is None:
-            scale = np.abs(torque).max(axis=0)
-            scale = np.maximum(scale, 0.05 * scale.max())
+            scale = torque_scale(torque)
         if conditions.friction:
             # equal friction with and without load apart from its dependence on the torque
             share = conditions.friction / 0.1
@@ -129,11 +128,8 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
             torque = torque + share * friction(*motion[:2], torque, scale, conditions.mismatch, friction_rng)
         noise = coloured_noise(torque.shape, conditions.correlation * conditions.rate, rng)
         torque = gains * torque + offsets + conditions.noise * noise
-        measured = motion[0] + rng.normal(0, ENCODER, motion[0].shape)
-        measured = np.round(measured / ENCODER_STEP) * ENCODER_STEP
-        unknown = np.full_like(measured, np.nan)
         source = "loaded" if body is not None else "unloaded"
-        recordings.append(Recording(robot.joint_names, time, measured, unknown, torque, source=source))
+        recordings.append(record(robot, time, motion[0], torque, source, rng))
     return LoadExperiment(robot, *recordings, load)
 
 

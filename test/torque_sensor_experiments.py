@@ -8,10 +8,9 @@ stops against its friction; a fast one swings back and rests against any part of
 
 from dataclasses import dataclass
 from functools import cache
-from xml.etree import ElementTree as ET
 
 import numpy as np
-from clean_recordings import arm as common_arm
+from clean_recordings import arm as common_arm, without_others
 from pinocchio_arm import example_urdf
 
 from dynid_ros.identification.static_samples import Samples
@@ -87,12 +86,7 @@ def arm(name: str) -> RobotModel:
     if name not in JUDGED:
         return common_arm(name)
     path, tip, base = JUDGED[name]
-    whole = RobotModel.from_urdf(example_urdf(path), tip=tip, base=base)
-    root = ET.fromstring(whole.urdf)
-    for joint in root.iter("joint"):
-        if joint.get("name") not in whole.joint_names and joint.get("type") is not None:
-            joint.set("type", "fixed")
-    return RobotModel.from_urdf(ET.tostring(root, encoding="unicode"), tip=tip, base=base)
+    return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
 
 
 def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:

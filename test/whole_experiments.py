@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 from clean_recordings import without_others
-from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion, stamped
+from coverage_experiments import coloured_noise, fourier_motion, link_inertia, record, stamped, torque_scale
 from live_load_experiments import block, friction
 from online_experiment import moves
 from pinocchio_arm import example_urdf
@@ -93,13 +93,10 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
         fourier_motion(robot, np.arange(0.0, DURATION, 1 / RATE), 2 / DURATION, rng),
         *(np.array(moves(robot, DURATION, RATE, rng, rng.uniform(0.4, 0.8))[1:]) for _ in range(2)),
     ]
-    rest = np.zeros((n, n))
-    bare = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
-    inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
-    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors := rng.uniform(0.1, 0.4, n) * inertia))
+    rotors = rng.uniform(0.1, 0.4, n) * link_inertia(robot)
+    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors))
     links = simulated.truth.parameters
-    scale = np.abs(simulated.truth.drive_torque(*motions[0])).max(axis=0)
-    scale = np.maximum(scale, 0.05 * scale.max())
+    scale = torque_scale(simulated.truth.drive_torque(*motions[0]))
     springs = scale * rng.uniform(*SPRING, n) * (rng.random(n) < 0.5) * ~own_gravity(robot)
     terms, coefficients = _terms(robot, scale, rng)
     gains, noise = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(*NOISE, n)
@@ -122,9 +119,7 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
         if sensing == "filtered":
             torque = lfilter(*butter(2, driver_cutoff, fs=RATE), torque - torque[0], axis=0) + torque[0]
         torque += scale * noise * coloured_noise(torque.shape, correlation * RATE, rng)
-        measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
-        time, unknown = np.arange(len(torque)) / RATE, np.full_like(measured, np.nan)
-        recording = Recording(robot.joint_names, time, measured, unknown, torque, source=f"{name} {seed}")
+        recording = record(robot, np.arange(len(torque)) / RATE, motion[0], torque, f"{name} {seed}", rng)
         if sensing == "jitter":
             recording = stamped(recording, "delay", jitter, LOSS, sensing_rng)
         recordings.append(recording)
