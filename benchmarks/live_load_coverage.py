@@ -30,7 +30,7 @@ from dynid_ros.identification import LinkIdentification, LoadIdentification, Onl
 from dynid_ros.model.friction import JointFriction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from live_load_experiments import GAIN_ERROR, JUDGED, RATE, draw_live, lossy
+from live_load_experiments import GAIN_ERROR, JUDGED, RATE, draw_live, lose_samples
 
 ESTIMATE_TIMES_S = (8.0, 24.0)
 """Times at which the load followed live is evaluated."""
@@ -54,7 +54,7 @@ def measure(name: str, rate: float, loss: float, seed: int) -> np.ndarray:
         return judged
     online = OnlineIdentification(robot, arm=arm, max_rate=MAX_RATE_HZ, torque_gain_error=GAIN_ERROR)
     remaining_times = list(ESTIMATE_TIMES_S)
-    loaded = lossy(experiment.loaded, loss, seed)
+    loaded = lose_samples(experiment.loaded, loss, seed)
     for time, q, torque in zip(loaded.time, loaded.position, loaded.torque, strict=True):
         online.sample(time, q, torque)
         if remaining_times and time >= remaining_times[0] - 1.5 / 100:

@@ -23,7 +23,7 @@ from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))
-from online_experiment import believed, block, measured, moves, mujoco_torque  # noqa: E402
+from online_experiment import block, identified_model, measure, moves, mujoco_torque  # noqa: E402
 from pinocchio_arm import example_urdf  # noqa: E402
 
 ROBOTS = {
@@ -41,8 +41,8 @@ def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed
     rng = np.random.default_rng(seed)
     motion = moves(robot, duration, rate, rng)
     loads = [(time, None if k % 2 else block(rng.uniform(1, 2))) for k, time in enumerate(times)]
-    q, torque = measured(robot, motion, mujoco_torque(robot, motion, loads), rng)
-    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    q, torque = measure(robot, motion, mujoco_torque(robot, motion, loads), rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot), forgetting=10.0)
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
     return online.changes

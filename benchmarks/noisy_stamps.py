@@ -34,7 +34,7 @@ from dynid_ros.simulation.descriptions import misjudged_urdf
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from clean_recordings import ARMS
-from coverage_experiments import Conditions, Experiment, draw, gravity_estimate, stamped
+from coverage_experiments import Conditions, Experiment, add_stamp_noise, draw, gravity_estimate
 
 KINDS = ("delay", "normal", "bursts")
 JITTERS_S = (2e-4, 1e-3, 3e-3)
@@ -113,7 +113,7 @@ def judge_cells(seed: int, case: tuple[str, float]) -> list[str]:
     for number, (kind, jitter, loss) in enumerate(product(KINDS, JITTERS_S, LOSSES)):
         rng = np.random.default_rng([seed, int(rate), number])
         try:
-            result = identification.fit(stamped(experiment.recording, kind, jitter, loss, rng))
+            result = identification.fit(add_stamp_noise(experiment.recording, kind, jitter, loss, rng))
         except DynidError as refusal:
             right = "clock" in str(refusal)
             text = f"refused: {str(refusal)[:90]}"

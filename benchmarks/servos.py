@@ -22,7 +22,7 @@ from tqdm import tqdm
 from dynid_ros.identification import ServoIdentification
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from mit_arms import alex, g1, kinova, recorded, tiago
+from mit_arms import alex, g1, kinova, record_drives, tiago
 from servo_arms import ServoArm, compared_poses, motion, record, so101, truth, viper
 
 MIT_ARMS = {"g1": g1, "kinova": kinova}
@@ -38,7 +38,7 @@ LABELS = ("delay", "gain", "inertia", "armature", "viscous", "coulomb", "offset"
 def errors(arm: ServoArm, mass: float, *, mit: bool, known_gains: bool) -> dict[str, list[tuple[float, float, float]]]:
     """Return error, half width and true value of each joint by label; over the gain, or in N m with a mass or gains."""
     command = motion(arm, DURATION_S, COMMAND_RATE_HZ)
-    plain = recorded(arm, DURATION_S) if mit else record(arm, command)
+    plain = record_drives(arm, DURATION_S) if mit else record(arm, command)
     loaded = {}
     if known_gains:
         mass = 0.0

@@ -71,7 +71,7 @@ def main() -> None:
     for name in arguments.arms:
         make, nominal, has_gains = ARMS[name]
         arm = make(arguments.seed)
-        draw = mit_arms.recorded if has_gains else _recorded
+        draw = mit_arms.record_drives if has_gains else _recorded
         fitted = [draw(arm, arguments.seconds)]
         if not has_gains:
             fitted.append(_recorded(arm, arguments.seconds, mass=MASS_KG, center=CENTER_M))

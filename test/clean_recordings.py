@@ -67,12 +67,12 @@ def arm(name: str) -> RobotModel:
         return RobotModel.from_urdf(planar_arm.urdf())
     if name in EXAMPLES:
         path, tip = EXAMPLES[name]
-        return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip), tip)
+        return fix_other_joints(RobotModel.from_urdf(example_urdf(path), tip=tip), tip)
     rng = np.random.default_rng(int(name))
     return RobotModel.from_urdf(random_urdf(rng, int(rng.integers(3, 8)), 0.15), tip=TIP)
 
 
-def without_others(robot: RobotModel, tip: str | None, base: str | None = None) -> RobotModel:
+def fix_other_joints(robot: RobotModel, tip: str | None, base: str | None = None) -> RobotModel:
     """Return the arm with all joints outside its chain fixed."""
     root = ET.fromstring(robot.urdf)
     for joint in root.iter("joint"):
@@ -157,10 +157,10 @@ def _recorded(name: str, robot: RobotModel, model: mujoco.MjModel, amplitude, rn
     stamps = time + rng.uniform(0, 0.2 * time[1] * (rng.random() < 0.5), len(time))
     recording = Recording(robot.joint_names, stamps - stamps[0], measured, velocity, torque, source=name)
     driver = gravity * (1 + rng.uniform(-0.1, 0.1, n))
-    return Case(name, misjudged(robot, rng), recording, np.abs(friction).mean(axis=0), driver, bandwidth)
+    return Case(name, perturb_links(robot, rng), recording, np.abs(friction).mean(axis=0), driver, bandwidth)
 
 
-def misjudged(robot: RobotModel, rng: np.random.Generator, error: float = 0.3) -> RobotModel:
+def perturb_links(robot: RobotModel, rng: np.random.Generator, error: float = 0.3) -> RobotModel:
     """Return the arm with masses, first moments and inertias of each link wrong by up to `error`."""
     links = robot.parameters.reshape(-1, 10) * np.repeat(
         1 + rng.uniform(-error, error, (robot.n_joints, 3)), [1, 3, 6], axis=1
@@ -168,7 +168,7 @@ def misjudged(robot: RobotModel, rng: np.random.Generator, error: float = 0.3) -
     return RobotModel(robot.chain, links.ravel(), robot.gravity, robot.urdf)
 
 
-def turned(case: Case, gravity: np.ndarray) -> Case:
+def set_gravity(case: Case, gravity: np.ndarray) -> Case:
     """Return the case with another gravity in its robot model."""
     robot = case.robot
     return replace(case, robot=RobotModel(robot.chain, robot.parameters, gravity, robot.urdf))

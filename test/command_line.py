@@ -17,7 +17,7 @@ def run(capsys, *arguments):
     return ended.value.code, captured.out, captured.err
 
 
-def refused(capsys, *arguments):
+def run_refused(capsys, *arguments):
     """Return the error line of a command that ends with exit code 2 and leaves no files."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")

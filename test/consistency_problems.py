@@ -36,7 +36,7 @@ def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def of_point_masses(masses: np.ndarray, points: np.ndarray) -> np.ndarray:
+def sum_point_masses(masses: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return the parameters (10,) of point masses (k,) at (k, 3)."""
     inertia = np.einsum("k,kij->ij", masses, [p @ p * np.eye(3) - np.outer(p, p) for p in points])
     return np.concatenate([[masses.sum()], masses @ points, inertia[np.triu_indices(3)]])
@@ -45,7 +45,7 @@ def of_point_masses(masses: np.ndarray, points: np.ndarray) -> np.ndarray:
 def random_link(rng: np.random.Generator) -> np.ndarray:
     """Return parameters (10,) of a link of 0.1 to 15 kg of realistic size."""
     points = rng.normal(size=3) * 0.1 + rng.normal(size=(12, 3)) * rng.uniform(0.01, 0.1, 3)
-    return of_point_masses(10 ** rng.uniform(-1, 1.2) * rng.dirichlet(np.ones(12)), points)
+    return sum_point_masses(10 ** rng.uniform(-1, 1.2) * rng.dirichlet(np.ones(12)), points)
 
 
 def random_data(rng: np.random.Generator, n: int) -> Data:

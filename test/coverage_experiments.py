@@ -197,7 +197,7 @@ def coloured_noise(shape: tuple[int, int], correlation: float, rng: np.random.Ge
     return lfilter([1.0], [1.0, -keep], white, axis=0)
 
 
-def stamped(recording: Recording, kind: str, jitter: float, loss: float, rng: np.random.Generator) -> Recording:
+def add_stamp_noise(recording: Recording, kind: str, jitter: float, loss: float, rng: np.random.Generator) -> Recording:
     """Return the recording with noisy stamps and without lost samples; no sample overtakes another.
 
     Args:

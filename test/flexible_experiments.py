@@ -165,7 +165,7 @@ def six_joints(
     return _recorded(pa10.arm_robot(), arm_springs(), series, links, noise, clock_offset, rng)
 
 
-def shortened(experiment: Experiment, seconds: float) -> Experiment:
+def shorten(experiment: Experiment, seconds: float) -> Experiment:
     """Return the first seconds of an experiment."""
     rows = slice(round(seconds * RATE))
     names = ("time", "motor", "torque", "link_encoder", "link_time", "link")

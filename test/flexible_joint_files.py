@@ -40,7 +40,7 @@ def markers(every: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return e.link_time[SHORT][::every], positions + MARKER_NOISE * rng.standard_normal(positions.shape)
 
 
-def filmed() -> Recording:
+def record_markers() -> Recording:
     """Return 4 s of joint 2 alone before a camera."""
     time, seen = markers()
     nothing = np.full((len(time), 4), np.nan)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from clean_recordings import ARMS, arm, without_others
+from clean_recordings import ARMS, arm, fix_other_joints
 from pinocchio_arm import example_urdf
 
 from dynid_ros.model import RobotModel
@@ -83,7 +83,7 @@ def gate_arm(name: str) -> RobotModel:
     """Return an arm of a split, or the random chain of that number."""
     if name in URDFS:
         path, base, tip = URDFS[name]
-        return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
+        return fix_other_joints(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
     return _industrial(name) if name in INDUSTRIAL else arm(name)
 
 

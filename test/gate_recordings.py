@@ -7,7 +7,7 @@ uses MuJoCo's (`clean_recordings`).
 import itertools
 
 import numpy as np
-from clean_recordings import Case, clean_case, fourier_motion, misjudged
+from clean_recordings import Case, clean_case, fourier_motion, perturb_links
 from drive_friction import friction_torque
 from gate_arms import CHAINS, SPLITS, gate_arm
 from mujoco import FatalError
@@ -138,7 +138,7 @@ def _recorded(
     source = f"{name} {motion} {law}"
     return Case(
         name,
-        misjudged(robot, rng),
+        perturb_links(robot, rng),
         Recording(robot.joint_names, *recording, source=source),
         np.abs(braking).mean(axis=0),
         gravity,

@@ -85,7 +85,7 @@ def with_links(robot: RobotModel, links: np.ndarray) -> RobotModel:
     return RobotModel(robot.chain, links, robot.gravity, robot.urdf)
 
 
-def wrong(robot: RobotModel, size: float = 0.3, seed: int = 1) -> RobotModel:
+def distort(robot: RobotModel, size: float = 0.3, seed: int = 1) -> RobotModel:
     """Return the arm with consistent links, stretched by up to `size` in each direction and proportionally heavier."""
     rng = np.random.default_rng(seed)
     matrices = pseudo_inertia(robot.parameters.reshape(-1, 10))
@@ -171,7 +171,7 @@ class DenseEquations(Equations):
         return matrix[samples][..., chosen], self.torque[samples]
 
 
-def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: float = 1.0) -> Recording:
+def couple_joints(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: float = 1.0) -> Recording:
     """Return a `run` of this seed with a motor shared by two joints, like the wrist of a Stäubli arm.
 
     Its rotor moves with the sum of both motions, or with sense -1 their difference: 0.4 kg m², 0.3 N m s/rad, 1 N m.

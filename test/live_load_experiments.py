@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from clean_recordings import EXAMPLES, arm as clean_arm, without_others
+from clean_recordings import EXAMPLES, arm as clean_arm, fix_other_joints
 from coverage_experiments import coloured_noise, fourier_motion, record, torque_scale
 from load_experiments import SIZE
 from online_experiment import moves
@@ -58,7 +58,7 @@ def arm(name: str) -> RobotModel:
     if name not in JUDGED:
         return clean_arm(name)
     path, tip, base = JUDGED[name]
-    return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
+    return fix_other_joints(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
 
 
 def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ STAMP_JITTER = 0.1
 """Standard deviation of the stamps relative to the period."""
 
 
-def lossy(recording: Recording, loss: float, seed: int) -> Recording:
+def lose_samples(recording: Recording, loss: float, seed: int) -> Recording:
     """Remove samples, half of them singly and half in bursts, and once for longer; add jitter to the stamps."""
     if not loss:
         return recording
@@ -173,4 +173,4 @@ def block(mass: float, rng: np.random.Generator) -> np.ndarray:
     return from_center_of_mass(mass, rng.uniform(-REACH, REACH, 3) + np.array([0.0, 0.0, REACH]), inertia)
 
 
-__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "block", "direction_of", "draw_live", "lossy"]
+__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "block", "direction_of", "draw_live", "lose_samples"]

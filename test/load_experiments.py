@@ -79,7 +79,7 @@ def draw_load(rng: np.random.Generator, mass: float | None = None) -> np.ndarray
 
 
 @cache
-def designed(name: str, target: str, period: float, seed: int) -> FourierSeries:
+def design_motion(name: str, target: str, period: float, seed: int) -> FourierSeries:
     """Return an optimized motion for links or a load, with typical accelerations of arms of this size."""
     robot = arm(name)
     limits = MotionLimits.of(robot, ACCELERATION)
@@ -111,7 +111,9 @@ def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray 
         time = np.arange(0.0, duration, 1 / conditions.rate)
         if conditions.designs:
             target, period = ("links", 2 * conditions.period) if body is None else ("load", conditions.period)
-            motion = np.array(designed(conditions.arm, target, period, int(rng.integers(conditions.designs))).at(time))
+            motion = np.array(
+                design_motion(conditions.arm, target, period, int(rng.integers(conditions.designs))).at(time)
+            )
         else:
             motion = fourier_motion(robot, time, 1 / conditions.period, rng)
         if body is None:

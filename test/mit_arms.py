@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from pinocchio_arm import example_urdf
-from servo_arms import ServoArm, Servos, drawn, motion, record
+from servo_arms import ServoArm, Servos, draw_arm, motion, record
 
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import CommandSeries, Recording
@@ -31,7 +31,7 @@ FEED_FORWARD = 0.7
 
 def two(seed: int = 0, **changes: object) -> ServoArm:
     """Return two levers in series."""
-    return _same_delay(drawn(RobotModel.from_urdf(TWO), TWO_DRIVES, seed, **changes))
+    return _same_delay(draw_arm(RobotModel.from_urdf(TWO), TWO_DRIVES, seed, **changes))
 
 
 def g1(seed: int = 0, **changes: object) -> ServoArm:
@@ -39,27 +39,27 @@ def g1(seed: int = 0, **changes: object) -> ServoArm:
     robot = RobotModel.from_urdf(
         example_urdf("g1_description/urdf/g1_29dof_rev_1_0.urdf"), base="torso_link", tip="left_wrist_yaw_link"
     )
-    return _same_delay(drawn(robot, G1, seed, **changes))
+    return _same_delay(draw_arm(robot, G1, seed, **changes))
 
 
 def kinova(seed: int = 0, **changes: object) -> ServoArm:
     """Return an arm with kinematics and links of six joints of a Kinova."""
     robot = RobotModel.from_urdf(example_urdf("kinova_description/robots/kinova.urdf"), tip="j2s6s200_link_6")
-    return _same_delay(drawn(robot, KINOVA, seed, **changes))
+    return _same_delay(draw_arm(robot, KINOVA, seed, **changes))
 
 
 def tiago(seed: int = 0, **changes: object) -> ServoArm:
     """Return the left arm of a TIAGo Pro with position servos."""
     urdf = example_urdf("tiago_pro_description/robots/tiago_pro.urdf")
     robot = RobotModel.from_urdf(urdf, base="torso_lift_link", tip="arm_left_7_link")
-    return drawn(robot, TIAGO, seed, **changes)
+    return draw_arm(robot, TIAGO, seed, **changes)
 
 
 def alex(seed: int = 0, **changes: object) -> ServoArm:
     """Return the left arm of an Alex with position servos."""
     urdf = example_urdf("alex_description/urdf/alex_nub_hands.urdf")
     robot = RobotModel.from_urdf(urdf, base="Torso", tip="LeftGripperYawLink")
-    return drawn(robot, ALEX, seed, **changes)
+    return draw_arm(robot, ALEX, seed, **changes)
 
 
 def _same_delay(arm: ServoArm) -> ServoArm:
@@ -67,7 +67,7 @@ def _same_delay(arm: ServoArm) -> ServoArm:
     return replace(arm, servos=replace(arm.servos, delay=float(arm.per_joint("delay")[0])))
 
 
-def told(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandSeries:
+def plan_commands(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandSeries:
     """Return commands of a controller that interpolates and feeds forward a part of the gravity torque."""
     command = motion(arm, duration, rate)
     velocity = np.gradient(command.position, command.time, axis=0)
@@ -75,6 +75,6 @@ def told(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandS
     return CommandSeries(command.time, command.position, velocity, effort)
 
 
-def recorded(arm: ServoArm, duration: float = 12.0, rate: float = 200.0, **options: object) -> Recording:
+def record_drives(arm: ServoArm, duration: float = 12.0, rate: float = 200.0, **options: object) -> Recording:
     """Return the recording that the drives report."""
-    return record(arm, told(arm, duration, rate), rate=rate, count=2 * np.pi / 2**16, **options)
+    return record(arm, plan_commands(arm, duration, rate), rate=rate, count=2 * np.pi / 2**16, **options)

@@ -90,18 +90,18 @@ def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np
     return torque
 
 
-def believed(robot: RobotModel) -> LinkModel:
+def identified_model(robot: RobotModel) -> LinkModel:
     """Return the identified model of the arm."""
     effort, speed = robot.limits.effort, robot.limits.velocity
     coefficients = np.column_stack([COULOMB * effort, VISCOUS * effort / speed]).ravel()
     return LinkModel(robot, robot.parameters, FrictionModel(JointFriction()), coefficients, LinkSignals(10.0, 10.0, ""))
 
 
-def measured(
+def measure(
     robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return positions and torques (N, n) with noise, and friction that differs from the model."""
-    coefficients = believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * robot.n_joints)
+    coefficients = identified_model(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * robot.n_joints)
     friction = FrictionModel(JointFriction(smoothing=SMOOTHING)).regressor(motion.qd, motion.qdd) @ coefficients
     shape = torque.shape
     return (
@@ -110,16 +110,18 @@ def measured(
     )
 
 
-def stuck(
+def measure_presliding(
     robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions and torques like `measured`, with presliding friction.
+    """Return positions and torques like `measure`, with presliding friction.
 
     In motion, friction changes its direction over a short distance (Dahl's law). At standstill, friction compensates
     changes of the load up to stiction, so that the drive torque is constant.
     """
     n = robot.n_joints
-    coulomb, viscous = (believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * n)).reshape(n, 2).T
+    coulomb, viscous = (
+        (identified_model(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * n)).reshape(n, 2).T
+    )
     distance = np.exp(rng.uniform(*np.log(PRESLIDING), n))
     friction = np.empty_like(torque)
     friction[0] = coulomb * rng.uniform(-1, 1, n)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import sensor_faults
-from clean_recordings import Case, clean_case, misjudged, turned
+from clean_recordings import Case, clean_case, perturb_links, set_gravity
 from gate_arms import gate_arm
 from gate_recordings import MOTIONS
 from scipy.signal import savgol_filter
@@ -120,7 +120,7 @@ def gravity_direction(case, rng):
     gravity = case.robot.gravity
     axis = np.cross(gravity, rng.normal(size=3))
     angle = np.radians(rng.choice([90.0, 180.0, rng.uniform(20, 60)]))
-    return turned(case, Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).apply(gravity))
+    return set_gravity(case, Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).apply(gravity))
 
 
 def lag(case, rng):
@@ -292,7 +292,7 @@ def other_robot(case, rng):
     others = [name for group in UNLIKE if case.name in group for name in group if name != case.name]
     if not others:
         return None
-    robot = misjudged(gate_arm(str(rng.choice(others))), rng)
+    robot = perturb_links(gate_arm(str(rng.choice(others))), rng)
     return replace(case, robot=robot, recording=replace(case.recording, joint_names=robot.joint_names))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from clean_recordings import Case, turned
+from clean_recordings import Case, set_gravity
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
@@ -117,7 +117,7 @@ def tilted_base(case: Case, rng: np.random.Generator) -> Case | None:
     """Tilt the base by 5 degrees about any horizontal axis."""
     gravity = case.robot.gravity
     axis = np.cross(gravity, rng.normal(size=3))
-    faulty = turned(case, Rotation.from_rotvec(np.radians(5.0) * axis / np.linalg.norm(axis)).apply(gravity))
+    faulty = set_gravity(case, Rotation.from_rotvec(np.radians(5.0) * axis / np.linalg.norm(axis)).apply(gravity))
     return faulty if _matters(case, faulty) else None
 
 

@@ -61,7 +61,7 @@ SO101 = Servos(17.8, 0.0, 0.028, 0.052, 0.60, 0.03)
 def so101(seed: int = 0, **changes: object) -> ServoArm:
     """Return SO-101 of example-robot-data up to its gripper, with servo parameters varied by 20 % per joint."""
     robot = RobotModel.from_urdf(example_urdf("so_arm_description/urdf/so101.urdf"), tip="gripper_link", held={})
-    return drawn(robot, SO101, seed, **changes)
+    return draw_arm(robot, SO101, seed, **changes)
 
 
 VIPER = """<robot name="viper"><link name="base"/>{links}</robot>"""
@@ -96,7 +96,7 @@ def viper(seed: int = 0, **changes: object) -> ServoArm:
         <joint name="{name}" type="revolute"><parent link="{before}"/><child link="{name}_link"/><origin xyz="{xyz}"/>
         <axis xyz="{axis}"/><limit lower="-1.8" upper="1.8" velocity="3.1" effort="20"/></joint>"""
         before = f"{name}_link"
-    return drawn(RobotModel.from_urdf(VIPER.format(links=links)), DYNAMIXEL, seed, **changes)
+    return draw_arm(RobotModel.from_urdf(VIPER.format(links=links)), DYNAMIXEL, seed, **changes)
 
 
 ONE = """<robot name="one"><link name="base"/><link name="arm"><inertial><mass value="0.4"/><origin xyz="0.12 0.01 0"/>
@@ -107,16 +107,16 @@ ONE = """<robot name="one"><link name="base"/><link name="arm"><inertial><mass v
 
 def one(seed: int = 0, **changes: object) -> ServoArm:
     """Return a lever on one servo of an SO-101."""
-    return drawn(RobotModel.from_urdf(ONE), SO101, seed, **changes)
+    return draw_arm(RobotModel.from_urdf(ONE), SO101, seed, **changes)
 
 
 def slide(seed: int = 0, **changes: object) -> ServoArm:
     """Return a vertical slide."""
     urdf = ONE.replace('type="revolute"', 'type="prismatic"').replace('axis xyz="0 1 0"', 'axis xyz="0 0 1"')
-    return drawn(RobotModel.from_urdf(urdf), Servos(400.0, 0.0, 0.03, 1.0, 12.0, 0.03), seed, **changes)
+    return draw_arm(RobotModel.from_urdf(urdf), Servos(400.0, 0.0, 0.03, 1.0, 12.0, 0.03), seed, **changes)
 
 
-def drawn(robot: RobotModel, servos: Servos, seed: int, **changes: object) -> ServoArm:
+def draw_arm(robot: RobotModel, servos: Servos, seed: int, **changes: object) -> ServoArm:
     """Return an arm with random deviations of servos by up to 20 % and links by up to 30 %."""
     rng = np.random.default_rng(seed)
     prior, _ = possible_prior(robot.parameters, robot.link_names)

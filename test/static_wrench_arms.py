@@ -109,7 +109,7 @@ def held_load(seed: int, poses: int = 30, deflection: float = 0.0) -> HeldLoad:
     return HeldLoad(robot, load, position, np.array(wrench))
 
 
-def faulty(held: HeldLoad, fault: str, rng: np.random.Generator) -> tuple[HeldLoad, np.ndarray]:
+def add_fault(held: HeldLoad, fault: str, rng: np.random.Generator) -> tuple[HeldLoad, np.ndarray]:
     """Return the experiment and readings (M, 6) of a sensor with a fault of FAULTS."""
     size, middle = len(held.position), int(rng.integers(len(held.position) // 4, 3 * len(held.position) // 4))
     axis = int(rng.integers(3))
@@ -146,4 +146,4 @@ FAULTS = {
 }
 """Pattern of the message for each fault."""
 
-__all__ = ["FAULTS", "HeldLoad", "Rotation", "faulty", "held_load", "random_arm"]
+__all__ = ["FAULTS", "HeldLoad", "Rotation", "add_fault", "held_load", "random_arm"]

@@ -9,7 +9,7 @@ import numpy as np
 import planar_arm
 import pytest
 from bag_files import START, joint_state, wrench, write_bag
-from command_line import refused, run
+from command_line import run, run_refused
 from hinge_markers import place_markers, record_rotation, swing_angle
 from servo_arms import ONE
 
@@ -26,7 +26,7 @@ CASES = Path(__file__).with_name("cases")
 
 @pytest.mark.parametrize("name", ["injection.urdf", "mjcf_newline_link.urdf"])
 def test_names_with_line_breaks_are_refused(name, capsys):
-    error = refused(capsys, "check", "--urdf", CASES / name, "--recording", "run.csv")
+    error = run_refused(capsys, "check", "--urdf", CASES / name, "--recording", "run.csv")
     assert "control character" in error
 
 
@@ -61,7 +61,7 @@ def test_impossible_robot_is_an_error(command, old, new, capsys, tmp_path, monke
     changed = text.replace(old, new)
     path = tmp_path / "identified.yaml"
     path.write_text(changed if "held" in new + old or not old else changed.replace(HELD, ""))
-    assert "identified.yaml: " in refused(capsys, *command, "--model", path)
+    assert "identified.yaml: " in run_refused(capsys, *command, "--model", path)
 
 
 @pytest.mark.parametrize("kind", ["<U0", "<U1", "|S0", "|V0", "<f8"])
@@ -73,7 +73,7 @@ def test_truncated_archive_is_an_error(kind, capsys, tmp_path):
         archive.writestr("time.npy", header.getvalue())
         archive.writestr("position.npy", case.read("position.npy"))
     for path in (CASES / "npz_zero_itemsize.npz", damaged):
-        assert "NPZ archive" in refused(capsys, "check", "--urdf", CASES / "arm.urdf", "--recording", path)
+        assert "NPZ archive" in run_refused(capsys, "check", "--urdf", CASES / "arm.urdf", "--recording", path)
 
 
 @pytest.fixture(scope="module", name="fusion_arm")

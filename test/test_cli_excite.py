@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import planar_arm
 import pytest
-from command_line import refused, run
+from command_line import run, run_refused
 
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.trajectory import move
@@ -24,7 +24,7 @@ def fixture_excite(tmp_path, monkeypatch):
 
 def test_excite_then_judge(excite, tmp_path, capsys):
     narrow = ("--position-lower", "-1,-2,-1.5", "--position-upper", "joint_1=0.5", "--torque-limits", "40,40,joint_3")
-    assert "'joint_3' is not a number" in refused(capsys, *excite, *narrow)
+    assert "'joint_3' is not a number" in run_refused(capsys, *excite, *narrow)
     limits = (*narrow[:-1], "joint_2=40", "--jerk-limits", "50", "--position-margin", "0.1")
     room = ("--obstacles", "table.yaml", "--box", "-2", "-2", "-inf", "2", "2", "inf", "--floor-height", "0.05")
     code, out, err = run(capsys, *excite, *limits, *room)
@@ -64,9 +64,9 @@ def test_plan_reports_friction(excite, capsys):
         assert code == 1
         assert text in out
     assert text in run(capsys, *check, "--verbose")[1]
-    assert "give it or recordings" in refused(capsys, *check, "--recording", "run.npz")
-    assert "give --recording, or a planned motion" in refused(capsys, *check[:3])
-    assert "it needs --motion" in refused(capsys, *check[:3], *terms, "--recording", "run.npz")
+    assert "give it or recordings" in run_refused(capsys, *check, "--recording", "run.npz")
+    assert "give --recording, or a planned motion" in run_refused(capsys, *check[:3])
+    assert "it needs --motion" in run_refused(capsys, *check[:3], *terms, "--recording", "run.npz")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_plan_reports_friction(excite, capsys):
     ],
 )
 def test_invalid_settings_are_refused(settings, words, excite, tmp_path, capsys):
-    assert words in refused(capsys, *excite, *settings.split())
+    assert words in run_refused(capsys, *excite, *settings.split())
     assert not (tmp_path / "out").exists()
 
 
@@ -112,9 +112,9 @@ def test_acceleration_limits_from_a_moveit_file(excite, tmp_path, capsys):
     motion = Trajectory.read("out/trajectory.yaml")
     assert np.abs(motion.at(np.arange(0.0, motion.duration, 0.002))[2]).max(axis=0)[1] <= 1.0
     (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_jerk: 40}"))
-    assert "acceleration_limits of joint 'joint_3'" in refused(capsys, *without)
+    assert "acceleration_limits of joint 'joint_3'" in run_refused(capsys, *without)
     (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_acceleration: much}"))
-    line = refused(capsys, *without)
+    line = run_refused(capsys, *without)
     assert "joint_limits.yaml" in line
     assert "joint 'joint_3'" in line
 
@@ -127,24 +127,24 @@ def test_group_of_an_srdf_selects_the_arm(excite, tmp_path, capsys):
     group = ("--srdf", "arm.srdf", "--group", "upper")
     assert run(capsys, *excite, *group, "--design-time", "0", "--floor-height", "-2")[0] == 0
     assert Trajectory.read("out/trajectory.yaml").joint_names == ("joint_2", "joint_3")
-    assert "leave out" in refused(capsys, *excite, *group, "--tip", "link_2")
-    assert "no group 'lower'" in refused(capsys, *excite, *group[:3], "lower")
-    assert "needs the SRDF" in refused(capsys, *excite, *group[2:])
+    assert "leave out" in run_refused(capsys, *excite, *group, "--tip", "link_2")
+    assert "no group 'lower'" in run_refused(capsys, *excite, *group[:3], "lower")
+    assert "needs the SRDF" in run_refused(capsys, *excite, *group[2:])
     check = ("check", "--urdf", "arm.urdf", "--motion", "out/trajectory.yaml")
     assert run(capsys, *check, *group)[0] in (0, 1)
-    assert "--srdf is for --group" in refused(capsys, *check, *group[:2])
+    assert "--srdf is for --group" in run_refused(capsys, *check, *group[:2])
 
 
 @pytest.mark.parametrize("missing", ["--acceleration-limits", "--output"])
 def test_missing_inputs_are_refused(missing, excite, capsys):
     k = excite.index(missing)
-    assert f"{missing} is missing" in refused(capsys, *excite[:k], *excite[k + 2 :])
+    assert f"{missing} is missing" in run_refused(capsys, *excite[:k], *excite[k + 2 :])
 
 
 def test_missing_meshes_are_refused(excite, tmp_path, capsys):
     mesh = '<collision><geometry><mesh filename="package://arm/link.stl"/></geometry></collision></link>'
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf().replace("</link>", mesh, 2))
-    assert "--mesh-directory, --skip-meshes" in refused(capsys, *excite)
+    assert "--mesh-directory, --skip-meshes" in run_refused(capsys, *excite)
     code, out, _ = run(capsys, *excite, "--skip-meshes", "--verbose")
     assert code in (0, 1)
     assert "The shapes of" in out

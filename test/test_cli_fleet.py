@@ -14,7 +14,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from command_line import refused, run
+from command_line import run, run_refused
 from dask_cluster import dask_cluster
 
 from dynid_ros.files import locked_folder
@@ -111,7 +111,7 @@ def test_missing_recording_does_not_affect_others_and_done_jobs_are_skipped(fold
 )
 def test_invalid_fleet_file_is_an_error_with_file_and_key(folder, capsys, arms, words):
     write(folder, arms)
-    assert words in refused(capsys, *FLEET)
+    assert words in run_refused(capsys, *FLEET)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_invalid_fleet_file_is_an_error_with_file_and_key(folder, capsys, arms, 
 )
 def test_invalid_folder_names_are_an_error(folder, capsys, arms):
     write(folder, arms)
-    assert "fleet.yaml: " in refused(capsys, *FLEET)
+    assert "fleet.yaml: " in run_refused(capsys, *FLEET)
 
 
 def test_foreign_folder_is_kept(folder, capsys):
     write(folder, {"arms": {"recordings": ["run_1.npz"]}})
-    assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
+    assert "choose another --output" in run_refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
     assert (folder / "arms" / "arm.urdf").exists()
 
 
@@ -142,20 +142,20 @@ def test_inputs_in_the_folder_of_a_job_are_kept(folder, capsys):
     (job / "job.yaml").write_text("{}")
     (job / "run.npz").write_bytes((folder / "run_1.npz").read_bytes())
     write(folder, {"one": {"recordings": ["elsewhere/out/one/run.npz"]}})
-    assert "would be replaced" in refused(capsys, *FLEET)
+    assert "would be replaced" in run_refused(capsys, *FLEET)
     assert (job / "run.npz").exists()
 
 
 def test_file_at_the_path_of_a_folder_is_kept(folder, capsys):
     (folder / "one").write_text("mine")
     write(folder, {"one": {"recordings": ["run_1.npz"]}})
-    assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
+    assert "choose another --output" in run_refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
     assert (folder / "one").read_text() == "mine"
 
 
 def test_second_fleet_in_a_folder_is_refused(folder, quick, capsys):
     with locked_folder(folder / "elsewhere" / "out"):
-        assert "another process writes there" in refused(capsys, *FLEET)
+        assert "another process writes there" in run_refused(capsys, *FLEET)
     assert run(capsys, *FLEET)[0] == 2
 
 
@@ -179,11 +179,11 @@ def test_job_with_changed_files_is_repeated(folder, quick, capsys, damage):
 
 def test_unknown_sections_and_missing_files_are_errors(folder, capsys):
     write(folder, {"one": {"recordings": ["a.npz"]}}, robots={})
-    assert "fleet.yaml: unknown key 'robots'; expected defaults and arms" in refused(capsys, *FLEET)
+    assert "fleet.yaml: unknown key 'robots'; expected defaults and arms" in run_refused(capsys, *FLEET)
     (folder / "fleet.yaml").write_text("arms: [\n")
-    assert "fleet.yaml: line 2:" in refused(capsys, *FLEET)
+    assert "fleet.yaml: line 2:" in run_refused(capsys, *FLEET)
     (folder / "fleet.yaml").unlink()
-    assert "fleet.yaml: No such file" in refused(capsys, *FLEET)
+    assert "fleet.yaml: No such file" in run_refused(capsys, *FLEET)
 
 
 @pytest.mark.slow

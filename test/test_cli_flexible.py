@@ -21,7 +21,7 @@ def fixture_folder(tmp_path):
     (tmp_path / "one.urdf").write_text(pa10.single_joint_urdf(2, pa10.LIGHTER))
     (tmp_path / "arm.urdf").write_text(pa10.arm_urdf(pa10.LIGHTER))
     files.with_encoders().write_npz(tmp_path / "run.npz")
-    files.filmed().write_npz(tmp_path / "filmed.npz")
+    files.record_markers().write_npz(tmp_path / "filmed.npz")
     return tmp_path
 
 

@@ -7,7 +7,7 @@ import link_experiment
 import numpy as np
 import planar_arm
 import pytest
-from command_line import refused, run
+from command_line import run, run_refused
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identified.identified_file import load_identified
@@ -58,9 +58,9 @@ def test_identify_links_then_validate_with_one_recording_of_the_same_robot(links
     assert len(lines) == 1001
     assert lines[0].startswith("t,joint_1_measured,joint_1_predicted,joint_2_measured,")
     again = ("validate", "--model", "out/identified.yaml", "--recording", "other.npz", "--output", "again.csv")
-    assert "takes one recording" in refused(capsys, *again, "--urdf", "arm.urdf", "--recording", "run.npz")
+    assert "takes one recording" in run_refused(capsys, *again, "--urdf", "arm.urdf", "--recording", "run.npz")
     (tmp_path / "longer.urdf").write_text(planar_arm.urdf(length=0.5))
-    assert "other axes or placements" in refused(capsys, *again, "--urdf", "longer.urdf")
+    assert "other axes or placements" in run_refused(capsys, *again, "--urdf", "longer.urdf")
     assert not (tmp_path / "again.csv").exists()
 
 
@@ -138,7 +138,7 @@ def columns_swapped(recording):
 )
 def test_unsuitable_recordings_are_refused(change, words, links, tmp_path, capsys):
     change(planar_recording()).write_npz("run.npz")
-    assert words in refused(capsys, *links)
+    assert words in run_refused(capsys, *links)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_unsuitable_recordings_are_refused(change, words, links, tmp_path, capsy
     ],
 )
 def test_invalid_settings_are_refused(settings, words, links, tmp_path, capsys):
-    assert words in refused(capsys, *links, *settings.split())
+    assert words in run_refused(capsys, *links, *settings.split())
 
 
 def test_judge_recordings(links, capsys):

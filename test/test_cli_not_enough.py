@@ -93,7 +93,7 @@ def test_unidentified_gravity_is_not_validated(tmp_path, capsys):
 def test_load_with_little_rotation(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
     weighed_loads.arm().save(tmp_path / "arm.yaml")
-    weighed_loads.resting(turning=(0,)).write_npz(tmp_path / "run.npz")
+    weighed_loads.record_rests(turning=(0,)).write_npz(tmp_path / "run.npz")
     (tmp_path / "arm.urdf").write_text(weighed_loads.experiment().robot.urdf)
     inputs = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--model", tmp_path / "arm.yaml")
     code, out, err = run(capsys, "identify", "load", *inputs, "--static", "--output", tmp_path / "out", "--json")

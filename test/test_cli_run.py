@@ -4,7 +4,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from command_line import refused, run
+from command_line import run, run_refused
 from test_cli_links import QUICK, planar_recording
 
 from dynid_ros.jobs.run_file import digest_of
@@ -59,12 +59,12 @@ def test_other_version_and_changed_input_are_refused(folder, capsys):
     text = path.read_text()
     data = dict(np.load("run.npz"))
     np.savez("run.npz", **(data | {"torque": 2 * data["torque"]}))
-    assert "input run.npz has changed" in refused(capsys, "run", path)
+    assert "input run.npz has changed" in run_refused(capsys, "run", path)
     (folder / "run.npz").unlink()
-    assert "input run.npz is not there" in refused(capsys, "run", path, "--check")
+    assert "input run.npz is not there" in run_refused(capsys, "run", path, "--check")
     described = yaml.safe_load(text)
     path.write_text(yaml.safe_dump(described | {"version": "9.9"}))
-    assert "written by dynid_ros 9.9" in refused(capsys, "run", path)
+    assert "written by dynid_ros 9.9" in run_refused(capsys, "run", path)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_malformed_run_file_is_an_error(change, folder, capsys):
     path = folder / "out/experiment.yaml"
     described = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump(described | {"inputs": {}} | change))
-    assert str(path.name) in refused(capsys, "run", path)
+    assert str(path.name) in run_refused(capsys, "run", path)
 
 
 def test_foreign_file_of_equal_name_is_kept(folder, capsys):

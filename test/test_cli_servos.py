@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import refused, run
+from command_line import run, run_refused
 from html_page import Page, assert_self_contained
-from mit_arms import TWO, recorded, two
+from mit_arms import TWO, record_drives, two
 from servo_arms import ONE, motion, one, record
 
 from dynid_ros.identified.identified_file import load_identified
@@ -62,14 +62,14 @@ def test_identification_with_a_mass_and_a_validation(files, tmp_path, capsys):
 def test_bad_input_is_an_error_of_one_line(files, tmp_path, capsys, recording, more, message):
     more = [files / word if str(word).endswith(".npz") else word for word in more]
     arguments = ("--urdf", files / "arm.urdf", "--recording", files / recording, "--output", tmp_path / "out", *more)
-    assert message in refused(capsys, "identify", "servos", *arguments)
+    assert message in run_refused(capsys, "identify", "servos", *arguments)
     assert not (tmp_path / "out").exists()
 
 
 def test_links_of_drives_in_mit_mode(tmp_path, capsys):
     arm = two(seed=3)
     (tmp_path / "arm.urdf").write_text(TWO, encoding="utf-8")
-    recorded(arm, 16.0).write_npz(tmp_path / "run.npz")
+    record_drives(arm, 16.0).write_npz(tmp_path / "run.npz")
     arguments = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--output", tmp_path / "out")
     stiffness = [f"{name}={gain}" for name, gain in zip(("lift", "bend"), arm.per_joint("stiffness"), strict=True)]
     gains = ("--effort-convention", "impedance", "--stiffness", *stiffness, "--damping", *arm.per_joint("damping"))
@@ -80,4 +80,4 @@ def test_links_of_drives_in_mit_mode(tmp_path, capsys):
     for name, viscous, dry in zip(friction, arm.per_joint("viscous"), arm.per_joint("friction"), strict=True):
         assert friction[name]["viscous"] == pytest.approx(viscous, rel=0.05)
         assert friction[name]["coulomb"] == pytest.approx(dry, rel=0.05)
-    assert "the stiffness of the drive" in refused(capsys, "identify", "links", *arguments, *gains[:2])
+    assert "the stiffness of the drive" in run_refused(capsys, "identify", "links", *arguments, *gains[:2])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from clean_recordings import arm as common_arm, without_others
+from clean_recordings import arm as common_arm, fix_other_joints
 from pinocchio_arm import example_urdf
 
 from dynid_ros.identification.static_samples import Samples
@@ -86,7 +86,7 @@ def arm(name: str) -> RobotModel:
     if name not in JUDGED:
         return common_arm(name)
     path, tip, base = JUDGED[name]
-    return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
+    return fix_other_joints(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
 
 
 def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:

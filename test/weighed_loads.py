@@ -33,7 +33,7 @@ def arm(seed: int = 0) -> LinkResult:
     return LinkIdentification(trial.robot, friction=JointFriction(offset=True), prior_weight=1.0).fit(trial.unloaded)
 
 
-def resting(seed: int = 0, poses: int = 14, turning: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Recording:
+def record_rests(seed: int = 0, poses: int = 14, turning: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Recording:
     """Return a recording of the load in poses that differ in the joints `turning`."""
     trial = experiment(seed)
     rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def drive_torque(trial: load_experiments.LoadExperiment, load: np.ndarray | None
     return simulated.truth.drive_torque(q, qd, qdd)
 
 
-def at_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int = 0) -> Recording:
+def record_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int = 0) -> Recording:
     """Return moves and rests with the load, dropped at time `drop` in s; the arm is the identified one, with noise."""
     trial, model = experiment(seed), arm(seed).model
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def files(folder: Path, seed: int = 0) -> SimpleNamespace:
     paths = {name: folder / f"{name}.npz" for name in ("unloaded", "loaded", "resting")}
     trial.unloaded.write_npz(paths["unloaded"])
     trial.loaded.write_npz(paths["loaded"])
-    resting(seed).write_npz(paths["resting"])
+    record_rests(seed).write_npz(paths["resting"])
     urdf = folder / "arm.urdf"
     urdf.write_text(trial.robot.urdf)
     return SimpleNamespace(urdf=urdf, model=arm(seed).save(folder / "arm.yaml"), **paths)

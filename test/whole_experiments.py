@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from clean_recordings import without_others
-from coverage_experiments import coloured_noise, fourier_motion, link_inertia, record, stamped, torque_scale
+from clean_recordings import fix_other_joints
+from coverage_experiments import add_stamp_noise, coloured_noise, fourier_motion, link_inertia, record, torque_scale
 from live_load_experiments import block, friction
 from online_experiment import moves
 from pinocchio_arm import example_urdf
@@ -73,7 +73,7 @@ class WholeExperiment:
 def arm(name: str) -> RobotModel:
     """Return one of ARMS with joints outside the chain fixed."""
     path, base, tip = ARMS[name]
-    return without_others(RobotModel.from_urdf(example_urdf(path), base=base, tip=tip), tip, base)
+    return fix_other_joints(RobotModel.from_urdf(example_urdf(path), base=base, tip=tip), tip, base)
 
 
 def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeExperiment:
@@ -121,7 +121,7 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
         torque += scale * noise * coloured_noise(torque.shape, correlation * RATE, rng)
         recording = record(robot, np.arange(len(torque)) / RATE, motion[0], torque, f"{name} {seed}", rng)
         if sensing == "jitter":
-            recording = stamped(recording, "delay", jitter, LOSS, sensing_rng)
+            recording = add_stamp_noise(recording, "delay", jitter, LOSS, sensing_rng)
         recordings.append(recording)
     drives = dict(zip([f"rotor_inertia {joint}" for joint in robot.joint_names], rotors, strict=True))
     drives |= dict(zip([f"spring {joint}" for joint in robot.joint_names], springs, strict=True))

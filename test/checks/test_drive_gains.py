@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from mit_arms import recorded, two
+from mit_arms import record_drives, two
 
 from dynid_ros.checks.all_checks import check
 from dynid_ros.checks.drive_gains import SATURATED
@@ -23,7 +23,7 @@ def fixture_arm():
 
 @pytest.fixture(name="recording", scope="module")
 def fixture_recording(arm):
-    return recorded(arm, 16.0)
+    return record_drives(arm, 16.0)
 
 
 def find_faults(arm, recording, factors=(1.0, 1.0), delay=None):
@@ -55,5 +55,5 @@ def test_reports_a_wrong_delay(arm, recording, delay, direction):
 def test_reports_torques_beyond_the_limit(arm):
     weak = replace(arm, servos=replace(arm.servos, force=3.0))
     weak.robot.limits.effort[:] = np.array([3.0, 3.0])
-    kinds = {finding.kind for finding in find_faults(weak, recorded(weak, 8.0))}
+    kinds = {finding.kind for finding in find_faults(weak, record_drives(weak, 8.0))}
     assert SATURATED in kinds

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 import recording_faults
-from clean_recordings import arm, clean_case, misjudged, turned
+from clean_recordings import arm, clean_case, perturb_links, set_gravity
 from gate_arms import SPLITS
 from gate_recordings import sound_case
 from gravity_experiment import demo_robot
@@ -85,7 +85,7 @@ def test_reports_swapped_joints(case, channels, quantity):
 )
 def test_reports_the_direction_of_gravity(case, angle, axis):
     gravity = Rotation.from_rotvec(np.radians(angle) * np.array(axis)).apply([0, 0, -9.80665])
-    finding = find_error(turned(case, gravity), "gravity direction")
+    finding = find_error(set_gravity(case, gravity), "gravity direction")
     reported = float(finding.message.split(" degrees")[0].split()[-1])
     assert reported == pytest.approx(angle, abs=3)
     direction = np.array([float(v) for v in finding.message.split("(")[1].split(")")[0].split(",")])
@@ -155,7 +155,7 @@ def test_reports_the_model_of_another_robot():
     """The recording is of a KUKA-like chain of seven joints, the model has another elbow and wrist."""
     rng = np.random.default_rng(2)
     case = clean_case(rng, "panda")
-    robot = misjudged(arm("z1"), rng)
+    robot = perturb_links(arm("z1"), rng)
     recording = replace(case.recording, joint_names=robot.joint_names)
     assert any(finding.severity == "error" for finding in check_model([recording], robot))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("mujoco")
-from clean_recordings import turned
+from clean_recordings import set_gravity
 from gate_recordings import sound_case
 from scipy.signal import butter, sosfilt
 from scipy.spatial.transform import Rotation
@@ -39,7 +39,7 @@ def test_reports_the_position_ratio_of_a_joint(case, factor, ratio):
 
 def test_reports_a_base_tilted_by_five_degrees(case):
     gravity = Rotation.from_rotvec(np.radians([3.0, 4.0, 0.0])).apply(case.robot.gravity)
-    (finding,) = check(turned(case, gravity).recording, turned(case, gravity).robot)
+    (finding,) = check(set_gravity(case, gravity).recording, set_gravity(case, gravity).robot)
     assert (finding.kind, finding.severity) == ("gravity direction", "warning")
     assert float(finding.message.split(" degrees")[0].split()[-1]) == pytest.approx(5.0, abs=1.5)
 

@@ -91,7 +91,7 @@ def test_ignores_equal_limits_of_revolute_and_prismatic_joints():
 
 def test_noise_is_not_mistaken_for_another_unit():
     """Only noise shows in the first, vertical joint at rest: any factor would only reduce its weight."""
-    findings = check(weighed_loads.resting(), weighed_loads.experiment().robot)
+    findings = check(weighed_loads.record_rests(), weighed_loads.experiment().robot)
     assert not [finding for finding in findings if finding.kind == "motor current"]
 
 

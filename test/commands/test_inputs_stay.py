@@ -4,7 +4,7 @@ import link_experiment
 import numpy as np
 import planar_arm
 import pytest
-from command_line import refused
+from command_line import run_refused
 
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import new_document, save_identified
@@ -57,6 +57,6 @@ def test_output_that_is_an_input_is_refused(files, arguments, capsys, monkeypatc
     monkeypatch.chdir(folder)
     if "trajectory.yaml" in arguments:
         (folder / "trajectory.yaml").write_text(planar_arm.urdf())
-    assert "input of this command" in refused(capsys, *arguments)
+    assert "input of this command" in run_refused(capsys, *arguments)
     (folder / "trajectory.yaml").unlink(missing_ok=True)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == content

@@ -5,7 +5,7 @@ import json
 import planar_arm
 import pytest
 import yaml
-from command_line import URDF, refused, run
+from command_line import URDF, run, run_refused
 
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.screen import MAX_LINES
@@ -33,7 +33,7 @@ def fixture_urdf(tmp_path):
     ],
 )
 def test_invalid_input_is_one_line(capsys, tmp_path, words, message):
-    assert message in refused(capsys, "rehearse", *words, "--output", tmp_path / "out")
+    assert message in run_refused(capsys, "rehearse", *words, "--output", tmp_path / "out")
 
 
 def test_urdf_without_masses_is_one_line(capsys, tmp_path, urdf):
@@ -41,7 +41,7 @@ def test_urdf_without_masses_is_one_line(capsys, tmp_path, urdf):
     while "<inertial>" in text:
         text = text[: text.index("<inertial>")] + text[text.index("</inertial>") + len("</inertial>") :]
     urdf.write_text(text)
-    message = refused(
+    message = run_refused(
         capsys, "rehearse", "--urdf", urdf, "--tip", "link_3", "--output", tmp_path / "out", *QUICK_SEARCH
     )
     assert "no masses" in message

@@ -36,7 +36,7 @@ def fixture_demonstration(tmp_path_factory):
     motion = FourierExcitation(robot, MotionLimits.of(robot, 8.0), target="load", **settings).plan().trajectory
     recording = replace(measure(simulate(arm, motion), sensors, rng), source="loaded")
     folder = tmp_path_factory.mktemp("load")
-    model = online_experiment.believed(robot)
+    model = online_experiment.identified_model(robot)
     LoadIdentification(robot, model).fit(recording).save(folder / "identified.yaml")
     online, estimates = OnlineIdentification(robot, "load", model), []
     for row, (time, position, torque) in enumerate(

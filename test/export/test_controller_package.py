@@ -10,7 +10,7 @@ import numpy as np
 import planar_arm
 import pytest
 from c_arm import arm_of
-from command_line import refused, run
+from command_line import run, run_refused
 from pinocchio_arm import example_urdf
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, State, Timing
@@ -192,10 +192,10 @@ def test_package_is_complete_and_can_be_overwritten(folder, capsys):
 
 @pytest.mark.parametrize("name", ["Planar", "planar-arm", "2arms"])
 def test_invalid_package_name_is_refused(folder, capsys, name):
-    refused(capsys, *EXPORT, name)
+    run_refused(capsys, *EXPORT, name)
     assert not (folder / name).exists()
 
 
 def test_file_in_place_of_the_folder_is_refused(folder, capsys):
     (folder / "taken").write_text("", encoding="utf-8")
-    refused(capsys, *EXPORT, "taken")
+    run_refused(capsys, *EXPORT, "taken")

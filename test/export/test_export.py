@@ -14,7 +14,7 @@ import numpy as np
 import planar_arm
 import pytest
 from c_arm import CArm, arm_of
-from command_line import refused, run
+from command_line import run, run_refused
 from hostile_names import HOSTILE_NAMES
 
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
@@ -114,7 +114,7 @@ def test_load_of_the_file_is_in_the_header(gravity, capsys, tmp_path):
     assert "arm_identified_load = {1.5, {0.0, 0.1, 0.2}, {0.0, " in (tmp_path / "arm.h").read_text()
     document["load"]["frame"] = "link_2"
     save_identified(gravity, document)
-    assert "its load is at link 'link_2', the arm ends at 'link_3'" in refused(
+    assert "its load is at link 'link_2', the arm ends at 'link_3'" in run_refused(
         capsys, *list_arguments(gravity, "c", "arm2")
     )
 
@@ -145,20 +145,20 @@ def test_hostile_names_are_escaped(name, folder):
 
 @pytest.mark.parametrize("name", ['a".h', "a\\.h", "a??.h", "a\nb.h"])
 def test_file_names_that_no_include_can_contain_are_refused(links, capsys, name):
-    refused(capsys, *list_arguments(links, "c", name))
+    run_refused(capsys, *list_arguments(links, "c", name))
 
 
 def test_incomplete_files_are_refused(gravity, capsys, folder):
     document = new_document(PLANAR, [], {})
     save_identified(folder / "empty.yaml", document)
-    assert "neither links nor gravity in it" in refused(capsys, *list_arguments("empty.yaml", "c", "arm"))
+    assert "neither links nor gravity in it" in run_refused(capsys, *list_arguments("empty.yaml", "c", "arm"))
     document = dict(load_identified(gravity))
     document["gravity"]["joint_2"] |= {"observable": False, "reason": "never moved"}
     save_identified(folder / "unknown.yaml", document)
-    assert "joint 'joint_2' was not observable (never moved)" in refused(
+    assert "joint 'joint_2' was not observable (never moved)" in run_refused(
         capsys, *list_arguments("unknown.yaml", "c", "arm")
     )
-    assert "arm.txt: C is written into" in refused(capsys, *list_arguments(gravity, "c", "arm.txt"))
+    assert "arm.txt: C is written into" in run_refused(capsys, *list_arguments(gravity, "c", "arm.txt"))
     other = arm_of(PLANAR)
     assert other.parameters is not None
     assert not (folder / "arm.h").exists()
@@ -195,7 +195,7 @@ def test_friction_error_is_evaluated_on_a_recording(links, capsys):
     assert code == 0
     assert document["friction"]["motion"] == "other.npz"
     assert set(document["friction"]["error"]) == set(PLANAR.joint_names)
-    assert "one recording, not 2" in refused(
+    assert "one recording, not 2" in run_refused(
         capsys, *list_arguments(links, "urdf", "b.urdf"), "--recording", "other.npz", "--recording", "run.npz"
     )
 
@@ -211,7 +211,7 @@ def test_isaac_export_is_a_python_module(links, capsys, tmp_path):
         assert actuator["friction"][joint] >= actuator["dynamic_friction"][joint] > 0.0
         assert actuator["armature"][joint] == 0.0
     assert actuator["velocity_limit_sim"] == dict(zip(PLANAR.joint_names, PLANAR.limits.velocity, strict=True))
-    assert "a file that ends in .py" in refused(capsys, *list_arguments(links, "isaac", "arm.yaml"))
+    assert "a file that ends in .py" in run_refused(capsys, *list_arguments(links, "isaac", "arm.yaml"))
 
 
 def test_missing_suffix_follows_from_the_format(gravity, capsys, folder):
@@ -221,7 +221,7 @@ def test_missing_suffix_follows_from_the_format(gravity, capsys, folder):
     suffixes = sorted(path.suffix for path in folder.glob("arm_model*") if path.suffix != ".yaml")
     assert suffixes == sorted({".h", ".c", ".urdf", ".sdf", ".py"} | ({".xml"} if "mjcf" in targets else set()))
     (folder / "folder").mkdir()
-    assert "it is a folder" in refused(capsys, *list_arguments(gravity, "urdf", "folder"))
+    assert "it is a folder" in run_refused(capsys, *list_arguments(gravity, "urdf", "folder"))
 
 
 @pytest.mark.parametrize(("target", "name", "words"), [("mjcf", "new.xml", "armature"), ("sdf", "new.sdf", "springs")])

@@ -10,7 +10,7 @@ import planar_arm
 import pytest
 import servo_arms
 import yaml
-from command_line import refused, run
+from command_line import run, run_refused
 
 from dynid_ros.export.simulated import simulate_recording
 from dynid_ros.identification import LinkIdentification, ServoIdentification
@@ -75,7 +75,7 @@ def test_missing_mujoco_names_the_package_to_install(arguments, capsys, monkeypa
 
 
 def test_held_joints_are_refused(arguments, capsys):
-    err = refused(capsys, *arguments, "--hold", "joint_3=0.3")
+    err = run_refused(capsys, *arguments, "--hold", "joint_3=0.3")
     assert "cannot be replayed" in err or "joint_3" in err
 
 
@@ -113,7 +113,7 @@ def test_servos_follow_commands_in_closed_loop(servo, capsys, monkeypatch):
 def test_servos_without_a_torque_gain_are_refused(servo, arguments, capsys):
     document = (servo / "identified.yaml").read_text()
     (servo / "unknown.yaml").write_text(document.replace("in_torque", "in_counts"))
-    err = refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
+    err = run_refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
     assert "unknown.yaml" in err
 
 
@@ -134,12 +134,12 @@ def test_recorded_torque_drives_an_arm_without_commands(folder, tmp_path):
 def test_impedance_drives_follow_commands(tmp_path):
     arm = mit_arms.two(6)
     gains = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
-    recording = mit_arms.recorded(arm, 12.0)
+    recording = mit_arms.record_drives(arm, 12.0)
     ServoIdentification(arm.robot, **gains).fit(recording).save(tmp_path / "servos.yaml")
     torques = with_impedance_torque(recording, EffortConvention("impedance", **gains))
     links = LinkIdentification(arm.robot, JointFriction(rotor_inertia=True))
     links.fit(*with_estimated_delay([torques], arm.robot)).save(tmp_path / "links.yaml")
-    held_out = mit_arms.recorded(arm, 8.0)
+    held_out = mit_arms.record_drives(arm, 8.0)
     result = simulate_recording(tmp_path / "links.yaml", arm.robot, held_out, tmp_path / "servos.yaml")
     assert result.in_closed_loop
     assert result.duration > 6.0

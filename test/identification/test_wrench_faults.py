@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pinocchio")
-from static_wrench_arms import FAULTS, faulty, held_load
+from static_wrench_arms import FAULTS, add_fault, held_load
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification, LoadResult
@@ -28,7 +28,7 @@ def identify_load(fault: str, seed: int) -> LoadResult:
     """Return the load identified with a faulty sensor in static poses."""
     held = held_load(seed, deflection=DEFLECTION)
     rng = np.random.default_rng(seed)
-    sensed, readings = faulty(held, fault, rng)
+    sensed, readings = add_fault(held, fault, rng)
     return LoadIdentification(held.robot, sensor=WrenchSource(), motion="static").fit(sensed.record(readings, rng))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
-from link_problems import Drive, Fourier, chain, record, ur10, with_links, wrong
+from link_problems import Drive, Fourier, chain, distort, record, ur10, with_links
 
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentifiedFileError
@@ -42,7 +42,7 @@ ARMS = {
 def identify_arm(robot, friction, still=(), size=0.6, **arguments):
     """Return the links identified from a simulated Fourier motion."""
     recording = record(robot, Fourier(robot.n_joints, size=size, still=still), Drive(), duration=12.0)
-    return LinkIdentification(wrong(robot), friction=friction, estimator="weighted", **arguments).fit(recording)
+    return LinkIdentification(distort(robot), friction=friction, estimator="weighted", **arguments).fit(recording)
 
 
 @pytest.fixture(name="result", scope="module", params=ARMS)
@@ -258,7 +258,7 @@ def change_document(document: dict, path: tuple, value: object) -> dict:
 )
 def test_refuses_malformed_sections(document, path, value, message):
     with pytest.raises(IdentifiedFileError, match=message):
-        link_model(change_document(document, path, value), wrong(ur10()))
+        link_model(change_document(document, path, value), distort(ur10()))
 
 
 def list_paths(node, path=()):

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, with_links, wrong
+from link_problems import Drive, Fourier, chain, distort, record, rigid_torque, ur10, with_links
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.link_prediction import compare, validate
@@ -23,7 +23,7 @@ MOTION = Fourier(3, size=0.5)
 @pytest.fixture(name="model", scope="module")
 def fixture_model():
     """Return the true links in an arm whose URDF has other inertial parameters, which must not be used."""
-    return LinkModel(wrong(chain()), chain().parameters, FrictionModel(FRICTION), np.tile(COEFFICIENTS, 3), SIGNALS)
+    return LinkModel(distort(chain()), chain().parameters, FrictionModel(FRICTION), np.tile(COEFFICIENTS, 3), SIGNALS)
 
 
 def compute_relative_error(predicted, true):

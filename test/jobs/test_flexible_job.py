@@ -75,7 +75,7 @@ def test_repeats_fit_each_recording_alone(job):
 
 
 def test_links_are_measured_by_a_camera(tmp_path):
-    job = identify([files.filmed()], tmp_path, mocap=True, markers={"/markers": ROBOT.link_names[0]})
+    job = identify([files.record_markers()], tmp_path, mocap=True, markers={"/markers": ROBOT.link_names[0]})
     document = load_identified(job.identified)
     assert document["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
     assert document["flexible_recordings"][0]["clock_offset"] == pytest.approx(
@@ -124,7 +124,7 @@ def test_invalid_recordings_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="run_0: it is to be fitted and to be validated on"):
         identify([recording], tmp_path, validate=[recording])
     with pytest.raises(MocapError, match="filmed: nothing determines where the links are; it has poses of /markers"):
-        identify([files.filmed()], tmp_path)
+        identify([files.record_markers()], tmp_path)
     assert not list(tmp_path.iterdir())
 
 

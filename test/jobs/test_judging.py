@@ -5,7 +5,7 @@ from dataclasses import replace
 import link_experiment
 import numpy as np
 import pytest
-from link_problems import chain, loaded_torque, run as simulate_run, wrong
+from link_problems import chain, distort, loaded_torque, run as simulate_run
 from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError, TrajectoryError
@@ -217,7 +217,7 @@ def test_load_change_is_reported_instead_of_a_drift():
     robot = chain()
     run = simulate_run(robot)
     loaded = replace(run, torque=run.torque + loaded_torque(robot, run) * (run.time >= 11.0)[:, None])
-    (finding,) = check_with_load([loaded], wrong(robot))
+    (finding,) = check_with_load([loaded], distort(robot))
     assert finding.kind == "load change"
     assert finding.where == run.source
     assert "at about t = 11" in finding.message
@@ -226,7 +226,7 @@ def test_load_change_is_reported_instead_of_a_drift():
 def test_load_in_one_of_two_recordings_is_detected():
     robot = chain()
     bare, run = simulate_run(robot, 0), simulate_run(robot, 1)
-    finding = load_change([bare, replace(run, torque=run.torque + loaded_torque(robot, run))], wrong(robot))
+    finding = load_change([bare, replace(run, torque=run.torque + loaded_torque(robot, run))], distort(robot))
     assert finding.where == run.source
     assert "kg more than in the recording before" in finding.message
 
@@ -235,6 +235,6 @@ def test_load_in_one_of_two_recordings_is_detected():
 def test_constant_load_is_not_reported(seed):
     robot = chain()
     run = simulate_run(robot, seed)
-    assert load_change([run], wrong(robot)) is None
+    assert load_change([run], distort(robot)) is None
     at_rest = replace(run, position=0 * run.position, torque=0 * run.torque + 1.0)
-    assert load_change([at_rest], wrong(robot)) is None
+    assert load_change([at_rest], distort(robot)) is None

@@ -53,7 +53,7 @@ def test_tare_has_the_values_and_intervals_of_its_file(files, kind):
 
 
 def test_static_tare_has_no_inertia(tmp_path):
-    result = LoadIdentification(ROBOT, weighed_loads.arm().known_arm, motion="static").fit(weighed_loads.resting())
+    result = LoadIdentification(ROBOT, weighed_loads.arm().known_arm, motion="static").fit(weighed_loads.record_rests())
     assert read_tare(result.save(tmp_path / "static.yaml"), ROBOT).n_load == 4
 
 

@@ -85,12 +85,12 @@ def test_no_load_removes_earlier_driver_settings(tmp_path, no_report):
 
 def test_faulty_recording_is_refused(tmp_path):
     with pytest.raises(RecordingError, match="at rest"):
-        weigh(tmp_path, [weighed_loads.resting().slice(slice(0, 50))])
+        weigh(tmp_path, [weighed_loads.record_rests().slice(slice(0, 50))])
 
 
 def test_held_out_recording_is_predicted(tmp_path, no_report):
     estimator = LoadRun(ROBOT, LoadSettings(), model=weighed_loads.arm().save(tmp_path / "model.yaml"))
-    held_out = replace(weighed_loads.at_work(5.0), source="held_out")
+    held_out = replace(weighed_loads.record_work(5.0), source="held_out")
     recordings = {"recordings": [EXPERIMENT.loaded], "validate": [held_out]}
     job = run("load", estimator, recordings, tmp_path / "out")
     (validation,) = job.validations

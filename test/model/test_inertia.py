@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from consistency_problems import of_point_masses, random_link
+from consistency_problems import random_link, sum_point_masses
 from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
@@ -31,7 +31,7 @@ def test_pseudo_inertia_of_point_masses(rng):
     masses = rng.uniform(0.1, 1, 9)
     points = rng.normal(size=(9, 3))
     homogeneous = np.column_stack([points, np.ones(9)])
-    link = of_point_masses(masses, points)
+    link = sum_point_masses(masses, points)
     np.testing.assert_allclose(pseudo_inertia(link), homogeneous.T @ (masses[:, None] * homogeneous), atol=1e-13)
     np.testing.assert_allclose(central_moments(link), np.cov(points.T, aweights=masses, ddof=0) * masses.sum())
 
@@ -186,7 +186,7 @@ def test_transformed_body_equals_transformed_point_masses():
     transform[:3, 3] = rng.normal(size=3)
     moved = points @ transform[:3, :3].T + transform[:3, 3]
     np.testing.assert_allclose(
-        transformed(of_point_masses(masses, points), transform), of_point_masses(masses, moved), atol=1e-13
+        transformed(sum_point_masses(masses, points), transform), sum_point_masses(masses, moved), atol=1e-13
     )
 
 

@@ -149,7 +149,7 @@ def test_wrist_sensor_needs_no_model_and_no_convention(start, tmp_path):
 
 def test_live_load_is_estimated_and_its_loss_detected(start):
     bench = start(live=True, publish_rate=20.0)
-    recording = weighed_loads.at_work(50.0, drop=30.0)
+    recording = weighed_loads.record_work(50.0, drop=30.0)
     held = recording.slice(recording.time < 30.0)
     bench.publish(held)
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == held.n_samples)
@@ -175,7 +175,7 @@ def test_live_bag_uses_its_own_clock(start, capfd):
     bench.wait(lambda: NO_CLOCK in bench.live()[1].message)
     clock = bench.client.create_publisher(Clock, "/clock", 10)
     bench.wait(lambda: clock.get_subscription_count() > 0)
-    recording = weighed_loads.at_work(30.0)
+    recording = weighed_loads.record_work(30.0)
     for begin in np.arange(0.0, 30.0, 3.0):
         now = round((START_S + begin) * 1e9)
         clock.publish(Clock(clock=Time(nanoseconds=now).to_msg()))
@@ -191,7 +191,7 @@ def test_live_bag_uses_its_own_clock(start, capfd):
 
 def test_live_gaps_are_counted_and_nan_efforts_named(start):
     bench = start(live=True)
-    recording = weighed_loads.at_work(3.0)
+    recording = weighed_loads.record_work(3.0)
     bench.publish(recording.slice(np.r_[0:100, 120:300]))
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == 280)
     assert bench.live()[0]["dropped"] == "20"
@@ -212,7 +212,7 @@ def test_live_failed_estimate_is_skipped(start, monkeypatch, capfd):
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.node.live.identification, "estimate", fail)
-        bench.publish(weighed_loads.at_work(3.0))
+        bench.publish(weighed_loads.record_work(3.0))
         bench.wait(lambda: "no such factor" in bench.live()[0]["load"])
         assert not estimates
     bench.wait(lambda: estimates)
@@ -230,7 +230,7 @@ def test_live_wrong_message_type_is_an_error(start):
 
 def test_live_clock_set_back_restarts_the_estimate(start):
     bench = start(live=True)
-    recording = weighed_loads.at_work(6.0)
+    recording = weighed_loads.record_work(6.0)
     for _ in range(2):
         bench.publish(recording)
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == 2 * recording.n_samples)
@@ -240,7 +240,7 @@ def test_live_clock_set_back_restarts_the_estimate(start):
 def test_live_late_states_are_dropped_without_a_restart(start, capfd):
     """States half a second late are dropped; one and a half seconds mean that the clock was set back."""
     bench = start(live=True)
-    recording = weighed_loads.at_work(6.0)
+    recording = weighed_loads.record_work(6.0)
     parts = [recording.slice(recording.time >= begin) for begin in (0.0, 5.5, 4.5)]
     for part in parts:
         bench.publish(part)

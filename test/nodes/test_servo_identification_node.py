@@ -4,7 +4,7 @@ import pytest
 from command_line import run
 from helpers.identification_bench import IdentificationBench
 from helpers.node_threads import assert_refused, assert_success
-from mit_arms import TWO, recorded, two
+from mit_arms import TWO, record_drives, two
 from servo_arms import ONE, motion, one, record
 
 from dynid_ros.identified.identified_file import load_identified
@@ -34,7 +34,7 @@ def test_reference_mass_gives_servo_torque_gains(tmp_path, keep, capsys):
 def test_links_of_drives_with_impedance_commands(tmp_path, keep, capsys):
     arm = two(seed=3)
     recording = tmp_path / "run.npz"
-    recorded(arm, 12.0).write_npz(recording)
+    record_drives(arm, 12.0).write_npz(recording)
     (tmp_path / "arm.urdf").write_text(TWO, encoding="utf-8")
     parameters = {"robot_description": tmp_path / "arm.urdf", "recording": recording, "output": tmp_path / "out"}
     gains = {name: arm.per_joint(name).tolist() for name in ("stiffness", "damping")}

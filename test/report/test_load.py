@@ -109,7 +109,7 @@ def test_undetermined_inertia_is_reported_as_such(moving, page):
 
 
 def test_dwells_determine_no_inertia(tmp_path):
-    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.resting(), motion="static"))
+    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.record_rests(), motion="static"))
     assert "Its inertia is not known" in page.text
     assert "Each point is a dwell." in page.text
     assert "Principal" not in page.text
@@ -134,7 +134,7 @@ def test_no_load_is_reported_without_driver_settings(tmp_path):
 
 
 def test_undetermined_mass_is_reported_without_number(tmp_path):
-    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.resting(turning=(0,)), motion="static"))
+    page = write_page_without_plots(tmp_path, *identify_load(weighed_loads.record_rests(turning=(0,)), motion="static"))
     assert "do not determine the mass of the load" in page.text
     assert "nan" not in page.text
 

@@ -22,7 +22,7 @@ class Fitted(NamedTuple):
 @pytest.fixture(scope="session")
 def by_camera():
     """Return the result of joint 2; cameras with a clock offset of 5 ms measure its link."""
-    experiment = experiments.shortened(experiments.single_joint(2), SECONDS)
+    experiment = experiments.shorten(experiments.single_joint(2), SECONDS)
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     return Fitted(experiment, pa10.table_one(2), result)
 
@@ -30,6 +30,6 @@ def by_camera():
 @pytest.fixture(scope="session")
 def by_encoders():
     """Return the result of joint 3; an encoder measures its link."""
-    experiment = experiments.shortened(experiments.single_joint(3), SECONDS)
+    experiment = experiments.shorten(experiments.single_joint(3), SECONDS)
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
     return Fitted(experiment, pa10.table_one(3), result)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def other():
     """Return the experiment of a slower motion of joint 2 that was not fitted."""
     experiment = experiments.single_joint(2, 1, base_frequency=0.5, harmonics=9, motion=7)
-    return experiments.shortened(experiment, 6.0)
+    return experiments.shorten(experiment, 6.0)
 
 
 def test_predicts_links_of_another_motion_without_link_sensor(by_camera, other):
@@ -50,7 +50,7 @@ def test_validation_of_a_good_model(by_camera, other):
 
 def test_validation_of_a_wrong_model(by_camera):
     """The recording is that of joint 3, with the name of joint 2."""
-    wrong = experiments.shortened(experiments.single_joint(3), 4.0).recording
+    wrong = experiments.shorten(experiments.single_joint(3), 4.0).recording
     wrong = Recording(("joint_2",), wrong.time, wrong.position, wrong.velocity, wrong.torque)
     validation = by_camera.result.validate(wrong)
     assert validation.relative_rms[0] > 0.5

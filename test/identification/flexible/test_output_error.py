@@ -45,7 +45,7 @@ def test_whitened_noise_of_another_recording_has_unit_power(lines):
 
 
 def test_initial_whitening_uses_the_sensor_noise():
-    experiment = experiments.shortened(experiments.single_joint(5), 4.0)
+    experiment = experiments.shorten(experiments.single_joint(5), 4.0)
     recording = experiment.recording_with_encoders
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
     channels = [Channel(kind, 0, np.zeros(BINS, complex), np.zeros(1), np.zeros) for kind in ("link", "motor")]
@@ -66,7 +66,7 @@ class Short(NamedTuple):
 
 @pytest.fixture(name="short", scope="module")
 def fixture_short():
-    experiment = experiments.shortened(experiments.single_joint(1), 1.2)
+    experiment = experiments.shorten(experiments.single_joint(1), 1.2)
     recording = experiment.recording_with_encoders
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
     layout = Layout(experiment.robot, experiment.robot.base_parameters(), [LinearSpring()])

@@ -50,7 +50,7 @@ MAX_STICTION_ERROR = 0.4
 
 def residuals_of(joint, seconds, coulomb):
     """Return the residuals of a short experiment with a drifting camera clock, and the true parameters."""
-    experiment = experiments.shortened(experiments.single_joint(joint), seconds)
+    experiment = experiments.shorten(experiments.single_joint(joint), seconds)
     robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint))
     layout = Layout(robot, robot.base_parameters(), [LinearSpring()])
     links = experiment.links

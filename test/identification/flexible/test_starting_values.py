@@ -5,7 +5,7 @@ import numpy as np
 import pa10
 import pytest
 import urdf_parts
-from flexible_experiments import shortened
+from flexible_experiments import shorten
 from spring_experiments import spring_experiment
 
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout
@@ -31,7 +31,7 @@ def starting_values(experiment, robot=None, terms=MOTOR_TERMS[:2]):
 def test_starting_values_without_noise_are_near_the_truth(joint):
     """The friction of the lightest link is less accurate, because the link reverses within few samples."""
     truth = pa10.table_one(joint)
-    start = starting_values(shortened(experiments.single_joint(joint, noise=0.0), 6.0))
+    start = starting_values(shorten(experiments.single_joint(joint, noise=0.0), 6.0))
     limits = {"stiffness": 0.03, "motor_inertia": 0.03, "motor_viscous": 0.05, "coulomb": 0.1, "viscous": 0.1}
     lightest = joint == 4
     for term, limit in limits.items():
@@ -42,7 +42,7 @@ def test_starting_values_without_noise_are_near_the_truth(joint):
 
 def test_motor_parameters_are_independent_of_the_link_model():
     """The equation of a motor contains no link parameters: a model with ten times the mass changes nothing."""
-    experiment = shortened(experiments.single_joint(3), 6.0)
+    experiment = shorten(experiments.single_joint(3), 6.0)
     heavy = RobotModel.from_urdf(pa10.single_joint_urdf(3, 10.0))
     usual = starting_values(experiment)
     other = starting_values(experiment, heavy)
@@ -53,7 +53,7 @@ def test_motor_parameters_are_independent_of_the_link_model():
 @pytest.mark.parametrize("joint", range(1, 7))
 def test_starting_values_with_noise_are_plausible(joint):
     truth = pa10.table_one(joint)
-    start = starting_values(shortened(experiments.single_joint(joint), 6.0), terms=MOTOR_TERMS)
+    start = starting_values(shorten(experiments.single_joint(joint), 6.0), terms=MOTOR_TERMS)
     assert 0.2 < start[f"stiffness joint_{joint}"] / truth.stiffness < 2.0
     assert 0.2 < start["Iyy1"] / truth.inertia < 5.0
     assert all(start[f"{term} joint_{joint}"] > 0 for term in (*TERMS, "motor_coulomb"))
@@ -62,7 +62,7 @@ def test_starting_values_with_noise_are_plausible(joint):
 
 @pytest.mark.slow
 def test_starting_values_of_six_joints_without_noise():
-    experiment = shortened(experiments.six_joints(noise=0.0), 5.0)
+    experiment = shorten(experiments.six_joints(noise=0.0), 5.0)
     start = starting_values(experiment)
     springs = experiments.arm_springs()
     stiffness = [start[f"stiffness joint_{i}"] for i in range(1, 7)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from link_problems import Drive, chain, coupled, run, ur10, wrong
+from link_problems import Drive, chain, couple_joints, distort, run, ur10
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import LinkEquations
@@ -14,7 +14,7 @@ SIGNALS = LinkSignals(7.0, 17.5)
 
 
 def detect_pairs(robot, recordings):
-    return list(choose_coupling(wrong(robot), LinkEquations(SIGNALS, recordings)).gains)
+    return list(choose_coupling(distort(robot), LinkEquations(SIGNALS, recordings)).gains)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_detects_coupled_joints(coupled_pairs, sense):
     robot = ur10()
     recordings = [run(robot, seed) for seed in (0, 1)]
     for pair in coupled_pairs:
-        recordings = [coupled(recording, pair, seed, sense) for seed, recording in enumerate(recordings)]
+        recordings = [couple_joints(recording, pair, seed, sense) for seed, recording in enumerate(recordings)]
     names = robot.joint_names
     assert sorted(detect_pairs(robot, recordings)) == sorted((names[i], names[j]) for i, j in coupled_pairs)
 
@@ -41,23 +41,23 @@ def test_complex_friction_is_no_coupling(drive):
 @pytest.mark.slow
 def test_fit_detects_and_reports_coupled_joints():
     robot = ur10()
-    recordings = [coupled(run(robot, seed), (4, 5), seed) for seed in (0, 1)]
-    result = LinkIdentification(wrong(robot), estimator="weighted").fit(*recordings)
+    recordings = [couple_joints(run(robot, seed), (4, 5), seed) for seed in (0, 1)]
+    result = LinkIdentification(distort(robot), estimator="weighted").fit(*recordings)
     (remark,) = [remark for remark in result.remarks if "driven together" in remark]
     assert remark.startswith("wrist_2_joint and wrist_3_joint")
     assert result.friction_coefficients["coupling_viscous wrist_2_joint wrist_3_joint"] == pytest.approx(0.3, abs=0.05)
-    assert np.all(result.validate(coupled(run(robot, 7), (4, 5), 7)).relative_rms[4:] < 0.05)
+    assert np.all(result.validate(couple_joints(run(robot, 7), (4, 5), 7)).relative_rms[4:] < 0.05)
 
 
 def test_configured_friction_is_not_extended_by_coupling():
     robot = ur10()
-    recording = coupled(run(robot), (4, 5))
-    result = LinkIdentification(wrong(robot), friction=JointFriction(), estimator="weighted").fit(recording)
+    recording = couple_joints(run(robot), (4, 5))
+    result = LinkIdentification(distort(robot), friction=JointFriction(), estimator="weighted").fit(recording)
     assert not any(name.startswith("coupling") for name in result.friction_coefficients)
 
 
 def test_short_recordings_have_no_detected_coupling():
     robot = chain()
-    recording = coupled(run(robot), (0, 2))
+    recording = couple_joints(run(robot), (0, 2))
     assert detect_pairs(robot, [recording.slice(slice(0, 80))]) == []
     assert detect_pairs(robot, [recording]) == [(robot.joint_names[0], robot.joint_names[2])]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import Drive, Fourier, chain, record, ur10, wrong
+from link_problems import Drive, Fourier, chain, distort, record, ur10
 from slide_arms import scara
 
 from dynid_ros.estimation.cross_validation import FoldGrams
@@ -29,7 +29,7 @@ SIGNALS = LinkSignals(7.0, 17.5)
 
 def select_friction(robot, recordings, menus=None) -> FrictionChoice:
     """Return the friction selected for the recordings of an arm with an inaccurate URDF."""
-    nominal = wrong(robot)
+    nominal = distort(robot)
     equations = LinkEquations(SIGNALS, recordings)
     spans = np.ptp(np.concatenate([run.position for run in recordings]), axis=0)
     menus = menus or friction_menus(nominal, equations.speed_rms, spans)
@@ -216,7 +216,7 @@ def test_reports_torque_that_decreases_with_speed():
     """The driver compensates more viscous friction than there is; sound joints keep their bound."""
     robot = chain()
     drive = Drive(coulomb=2.0, viscous=np.array([1.0, 1.0, -9.0]))
-    result = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive))
+    result = LinkIdentification(distort(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive))
     values = [result.friction_coefficients[f"viscous {joint}"] for joint in robot.joint_names]
     assert values == pytest.approx([1.0, 1.0, -9.0], abs=0.3)
     falling = [remark for remark in result.remarks if "falls with speed" in remark]
@@ -227,12 +227,12 @@ def test_reports_torque_that_decreases_with_speed():
 def test_negligible_friction_does_not_decrease_with_speed():
     robot = chain()
     drive = Drive(coulomb=0.0, viscous=0.0)
-    result = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
+    result = LinkIdentification(distort(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
     assert not any("falls with speed" in remark for remark in result.remarks)
 
 
 def test_detects_decreasing_torque_without_dry_friction():
-    robot = wrong(chain())
+    robot = distort(chain())
     drive = Drive(coulomb=0.0, viscous=np.array([1.0, -0.5, 1.0]))
     equations = LinkEquations(SIGNALS, runs(chain(), drive, noise=0.05))
     columns = LinkColumns(robot, [(JointFriction(coulomb=False),)] * 3)

@@ -11,13 +11,13 @@ from link_problems import (
     Drive,
     Fourier,
     chain,
-    coupled,
+    couple_joints,
+    distort,
     record,
     rigid_torque,
     run,
     ur10,
     with_links,
-    wrong,
 )
 from slide_arms import gantry, scara
 from whole_experiments import ARMS, draw
@@ -45,7 +45,7 @@ class Case:
     """Random equations with the structure of the chain, whose URDF is inaccurate."""
 
     def __init__(self, seed=0, lacking=()):
-        self.robot = wrong(chain())
+        self.robot = distort(chain())
         self.columns = columns = LinkColumns(self.robot, [(FRICTION,)] * 3)
         self.equations = DenseEquations(columns, (400,), seed=seed, noise=NOISE)
         self.truth = np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2], 3)])
@@ -166,7 +166,7 @@ def test_white_standard_errors_are_right_for_white_noise(equations):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_estimator_predicts_another_motion(estimator):
     robot = chain()
-    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
+    result = LinkIdentification(distort(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
     validation = result.validate(run(robot, 7))
     assert np.all(validation.relative_rms < 0.02)
     assert np.all(validation.relative_rms < 0.3 * validate(result.urdf_model, run(robot, 7)).relative_rms)
@@ -193,7 +193,7 @@ def test_every_estimator_predicts_another_motion(estimator):
 )
 def test_consistent_links_are_physically_possible(nominal, noise):
     robot = chain()
-    start = wrong(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
+    start = distort(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
     result = LinkIdentification(start, friction=PLAIN).fit(run(robot, noise=noise, duration=8.0))
     assert is_possible(result.parameters.reshape(3, 10)).all()
     bounded = [v for name, v in result.friction_coefficients.items() if not name.startswith("offset")]
@@ -206,7 +206,7 @@ def test_consistent_links_are_physically_possible(nominal, noise):
 def test_selects_friction_of_an_arm_with_all_terms():
     robot = ur10()
     drive = Drive(rotor=1.0, stribeck=1.0, smoothing=0.01)
-    result = LinkIdentification(wrong(robot)).fit(run(robot, 0, drive), run(robot, 1, drive))
+    result = LinkIdentification(distort(robot)).fit(run(robot, 0, drive), run(robot, 1, drive))
     validation = result.validate(run(robot, 7, drive, noise=0.0))
     assert np.all(validation.relative_rms[:3] < 0.02)
     assert np.all(validation.relative_rms[3:] < 0.08)
@@ -223,11 +223,11 @@ def test_identifies_a_coupled_wrist(name):
     pair = robot.joint_names[4:]
 
     def wrist(seed):
-        return coupled(run(robot, seed), (4, 5), seed)
+        return couple_joints(run(robot, seed), (4, 5), seed)
 
     friction = FrictionModel(PLAIN, [(4, 5)]) if name == "wrist" else PLAIN
     pairs = () if name == "wrist" else [pair]
-    identification = LinkIdentification(wrong(robot), friction=friction, coupled=pairs, estimator="weighted")
+    identification = LinkIdentification(distort(robot), friction=friction, coupled=pairs, estimator="weighted")
     result = identification.fit(wrist(0), wrist(1))
     coefficients = result.friction_coefficients
     key = " ".join(pair)
@@ -235,7 +235,7 @@ def test_identifies_a_coupled_wrist(name):
     assert coefficients[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
     assert coefficients[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
     assert np.all(result.validate(wrist(7)).relative_rms[4:] < 0.05)
-    alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(wrist(0), wrist(1))
+    alone = LinkIdentification(distort(robot), friction=PLAIN, estimator="weighted").fit(wrist(0), wrist(1))
     assert np.all(alone.validate(wrist(7)).relative_rms[4:] > 0.2)
 
 
@@ -253,7 +253,7 @@ def test_joint_at_rest_has_no_estimates(estimator, position_noise):
     """The property holds for exact positions, and for encoder noise, which has a direction."""
     robot = ur10()
     recording = run(robot, still=(1, 3), position_noise=position_noise)
-    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(recording)
+    result = LinkIdentification(distort(robot), friction=PLAIN, estimator=estimator).fit(recording)
     estimate = dict(zip(result.base_parameters.names, result.base_parameters.values, strict=True))
     for joint in np.array(robot.joint_names)[[1, 3]]:
         assert np.isnan(estimate[f"coulomb {joint}"])
@@ -270,7 +270,7 @@ def test_joint_at_rest_has_no_estimates(estimator, position_noise):
 
 def test_result_is_independent_of_unobservable_urdf_parameters():
     """URDFs that differ in the null space of the base parameters describe the same dynamics."""
-    robot = wrong(chain())
+    robot = distort(chain())
     base = robot.base_parameters()
     null = np.linalg.svd(base.combinations)[2][base.rank :]
     shift = null.T @ np.random.default_rng(0).normal(size=len(null)) * 0.02
@@ -332,7 +332,7 @@ def test_integral_equations_agree_with_filtered_ones():
     recordings = run(robot, 0, soft), run(robot, 1, soft)
     settings = {"friction": friction, "estimator": "weighted"}
     filtered, integral = (
-        LinkIdentification(wrong(robot), equations=equations, **settings).fit(*recordings)
+        LinkIdentification(distort(robot), equations=equations, **settings).fit(*recordings)
         for equations in ("filtered", "integral")
     )
     assert np.all(integral.validate(run(robot, 7, soft)).relative_rms < 0.02)
@@ -353,7 +353,7 @@ class TestSamples:
     @pytest.mark.parametrize("estimator", ["consistent", "huber"])
     def test_fit(self, estimator, tmp_path):
         robot = chain()
-        result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit_samples(*self.samples())
+        result = LinkIdentification(distort(robot), friction=PLAIN, estimator=estimator).fit_samples(*self.samples())
         assert result.n_samples == 1500
         assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
         assert np.all(result.validate(run(robot, 7)).relative_rms < 0.02)
@@ -376,13 +376,13 @@ class TestSamples:
             q, qd, qdd = rng.uniform(-2, 2, (3, 600, 3))
             torque = rigid_torque(chain(), q, qd, qdd) + rng.normal(size=q.shape) * [0.2, 0.1, 0.02]
             identification = LinkIdentification(
-                wrong(chain()), friction=PLAIN, estimator=estimator, errors="white", torque_gain_error=0.0
+                distort(chain()), friction=PLAIN, estimator=estimator, errors="white", torque_gain_error=0.0
             )
             squares.append(scores(identification.fit_samples(q, qd, qdd, torque), chain()) ** 2)
         assert 0.85 < np.mean(squares) < 1.15
 
     def test_saved_model_is_read_back(self, tmp_path):
-        result = LinkIdentification(wrong(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
+        result = LinkIdentification(distort(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
         model = link_model(load_identified(result.save(tmp_path / "a.yaml")), chain())
         assert (model.signals.cutoff, model.signals.motion_cutoff) == (5.0, 12.5)
         np.testing.assert_array_equal(
@@ -412,7 +412,7 @@ def collinear(make_arm, seed=0):
     """Return the result of an arm with selected friction, and its true base parameters (k,)."""
     arm = make_arm()
     recording = run(arm, seed, drive=Drive(rotor=ROTOR_INERTIA), noise=0.1)
-    result = LinkIdentification(wrong(arm, 0.1), torque_gain_error=0.0).fit(recording)
+    result = LinkIdentification(distort(arm, 0.1), torque_gain_error=0.0).fit(recording)
     true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR_INERTIA}
     friction = [true.get(name.split(" ")[0], 0.0) for name in result.friction.names(arm)]
     return result, result.base.combinations @ np.concatenate([arm.parameters, friction])
@@ -482,8 +482,8 @@ def test_selects_structure_on_a_part_and_fits_all_samples(monkeypatch):
         return choose(columns, menus, grams, prior)
 
     monkeypatch.setattr(link_structure, "choose_friction", counted)
-    selected = LinkIdentification(wrong(robot)).fit(recording)
-    configured = LinkIdentification(wrong(robot), friction=selected.friction).fit(recording)
+    selected = LinkIdentification(distort(robot)).fit(recording)
+    configured = LinkIdentification(distort(robot), friction=selected.friction).fit(recording)
     assert max(counts) < 0.5 * selected.n_samples
     assert selected.n_samples == configured.n_samples
     values = selected.base_parameters.values

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from link_problems import DenseEquations, Drive, Fourier, chain, record, ur10, wrong
+from link_problems import DenseEquations, Drive, Fourier, chain, distort, record, ur10
 from scipy.optimize import minimize
 
 from dynid_ros.errors import IdentificationError
@@ -38,14 +38,14 @@ def test_weight_is_large_for_a_true_urdf_and_poor_data():
 
 
 def test_weight_is_small_for_a_wrong_urdf_and_rich_data():
-    nominal = wrong(ur10())
+    nominal = distort(ur10())
     choice = choose_weight(full_problem(nominal, [run(ur10(), 20.0, 0.05), run(ur10(), 20.0, 0.05, 1)]))
     assert choice.weight <= 1e3
     assert choice.scores[1.0] < choice.scores[1e5] - 0.5
 
 
 def test_weight_is_the_middle_of_nearly_optimal_weights():
-    choice = choose_weight(full_problem(wrong(chain()), [run(chain(), 20.0, 1.0)]))
+    choice = choose_weight(full_problem(distort(chain()), [run(chain(), 20.0, 1.0)]))
     best = min(choice.scores.values())
     near = [weight for weight, score in choice.scores.items() if score <= best + 0.05]
     assert choice.weight == sorted(near)[len(near) // 2]
@@ -53,7 +53,7 @@ def test_weight_is_the_middle_of_nearly_optimal_weights():
 
 
 def test_chosen_weight_predicts_better_than_extreme_weights():
-    nominal = wrong(ur10(), 0.15)
+    nominal = distort(ur10(), 0.15)
     recordings = [run(ur10(), 6.0, 2.0)]
     full = full_problem(nominal, recordings)
     other = full_problem(nominal, [run(ur10(), 20.0, 0.0, 7)])
@@ -70,7 +70,7 @@ def test_weight_is_the_default_for_few_samples():
 
 @pytest.mark.slow
 def test_skips_weights_that_rounding_makes_unsolvable(monkeypatch):
-    full = full_problem(wrong(chain()), [run(chain(), 10.0, 0.1)])
+    full = full_problem(distort(chain()), [run(chain(), 10.0, 0.1)])
     expected = choose_weight(full)
     solve_together = prior_weight.solve_together
 
@@ -92,7 +92,7 @@ NOISE = np.array([0.1, 0.2, 0.3])
 
 @pytest.fixture(name="columns", scope="module")
 def fixture_columns():
-    return LinkColumns(wrong(chain()), [(FRICTION,)] * 3)
+    return LinkColumns(distort(chain()), [(FRICTION,)] * 3)
 
 
 def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, WeightedProblem]:
@@ -193,7 +193,7 @@ def test_consistent_links_are_near_the_truth(columns):
 
 
 def test_regularizes_an_arm_without_friction():
-    columns = LinkColumns(wrong(chain()), [(JointFriction.none(),)] * 3)
+    columns = LinkColumns(distort(chain()), [(JointFriction.none(),)] * 3)
     equations = DenseEquations(columns, (300,), noise=0.0)
     problem = WeightedProblem(equations.factors(columns), columns.chosen(columns.first))
     full = FullProblem(problem, NOISE, columns.robot.parameters, columns.nonnegative(columns.first))

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import yaml
-from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, with_links, wrong
+from link_problems import Drive, Fourier, chain, distort, record, rigid_torque, ur10, with_links
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError, ModelError
@@ -25,7 +25,7 @@ def runs(robot):
 
 @pytest.fixture(name="result", scope="module")
 def fixture_result():
-    return LinkIdentification(wrong(ur10()), friction=FRICTION).fit(*runs(ur10()))
+    return LinkIdentification(distort(ur10()), friction=FRICTION).fit(*runs(ur10()))
 
 
 def test_identifiable_parameters_have_standard_errors(result):
@@ -67,7 +67,7 @@ def test_errors_of_gravity_include_the_prior():
     """The prior brings moments of consistent links nearer to the truth, and their errors are smaller."""
 
     def errors(**settings) -> np.ndarray:
-        result = LinkIdentification(wrong(ur10()), friction=FRICTION, **settings).fit(*runs(ur10()))
+        result = LinkIdentification(distort(ur10()), friction=FRICTION, **settings).fit(*runs(ur10()))
         section = result.document()["gravity"]
         return np.array([value or 0.0 for joint in section.values() for value in joint["std"].values()])
 

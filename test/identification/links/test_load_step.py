@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import MASS, PLAIN, Drive, Fourier, chain, loaded_torque, run as plain, wrong
+from link_problems import MASS, PLAIN, Drive, Fourier, chain, distort, loaded_torque, run as plain
 from slide_arms import cylindrical
 
 from dynid_ros.errors import IdentificationError
@@ -14,7 +14,7 @@ START = 11.0
 
 
 def fit(robot, *recordings):
-    return LinkIdentification(wrong(robot), friction=PLAIN).fit(*recordings)
+    return LinkIdentification(distort(robot), friction=PLAIN).fit(*recordings)
 
 
 @pytest.mark.parametrize(("begin", "end"), [(START, np.inf), (7.0, 14.0)])
@@ -103,4 +103,4 @@ def test_accepts_vertical_axes_that_hardly_determine_a_load(seed):
     """Vertical axes hardly determine the mass moment of a load, so its estimates differ between the recordings."""
     robot = cylindrical()
     friction = replace(PLAIN, rotor_inertia=True)
-    LinkIdentification(wrong(robot), friction=friction).fit(plain(robot, seed, Drive(rotor=0.5), noise=0.15))
+    LinkIdentification(distort(robot), friction=friction).fit(plain(robot, seed, Drive(rotor=0.5), noise=0.15))

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from online_experiment import STANDING, believed, block, measured, moves, mujoco_torque, standstills, stuck
+from online_experiment import (
+    STANDING,
+    block,
+    identified_model,
+    measure,
+    measure_presliding,
+    moves,
+    mujoco_torque,
+    standstills,
+)
 from scipy.stats import chi2
 
 from dynid_ros.identification import OnlineIdentification
@@ -25,8 +34,8 @@ def test_detects_a_pick_up_and_a_drop():
     robot = RobotModel.from_urdf(demo_arm_urdf())
     rng = np.random.default_rng(4)
     motion = moves(robot, 52.0, RATE_HZ, rng)
-    q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(30.0, block(1.5)), (40.0, None)]), rng)
-    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    q, torque = measure(robot, motion, mujoco_torque(robot, motion, [(30.0, block(1.5)), (40.0, None)]), rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot), forgetting=10.0)
     for k, time in enumerate(motion.time):
         if k == round(40.0 * RATE_HZ):
             carried = online.estimate().load()
@@ -94,8 +103,8 @@ def test_slow_start_is_no_drop():
     robot = RobotModel.from_urdf(demo_arm_urdf())
     rng = np.random.default_rng(0)
     motion = moves(robot, 120.0, RATE_HZ, rng, 0.1, (3.0, 10.0))
-    q, torque = stuck(robot, motion, mujoco_torque(robot, motion, [(0.0, block(1.5))]), rng)
-    online = OnlineIdentification(robot, arm=believed(robot))
+    q, torque = measure_presliding(robot, motion, mujoco_torque(robot, motion, [(0.0, block(1.5))]), rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot))
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
     assert standstills(motion)
@@ -111,8 +120,8 @@ def test_friction_errors_and_rests_are_no_load_change(rests):
     motion = moves(robot, 200.0, RATE_HZ, rng, **options)
     motion = type(motion)(*(values[: int(40 * RATE_HZ)] for values in motion))
     torque = mujoco_torque(robot, motion, [])
-    q, torque = (measured if rests is None else stuck)(robot, motion, torque, rng)
-    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    q, torque = (measure if rests is None else measure_presliding)(robot, motion, torque, rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot), forgetting=10.0)
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
     assert online.changes == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from online_experiment import believed, block, measured, moves, mujoco_torque
+from online_experiment import block, identified_model, measure, moves, mujoco_torque
 from paper_arms import CYLINDRICAL_NOMINAL, CYLINDRICAL_TRUTH, column, cosine_motion, cylindrical_robot
 
 from dynid_ros.errors import IdentificationError
@@ -68,8 +68,8 @@ def test_identifies_a_load_with_noise_and_friction_errors(robot):
     rng = np.random.default_rng(1)
     motion = moves(robot, 30.0, 250.0, rng, 0.6)
     load = block(1.5)
-    q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
-    online = OnlineIdentification(robot, arm=believed(robot))
+    q, torque = measure(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot))
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
     assert not online.changes
@@ -159,8 +159,8 @@ def test_lost_samples_and_jitter_do_not_bias_a_load(robot, rate):
     rng = np.random.default_rng(7)
     motion = moves(robot, 20.0, rate, rng, 0.6)
     load = block(1.5)
-    q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
-    online = OnlineIdentification(robot, arm=believed(robot))
+    q, torque = measure(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
+    online = OnlineIdentification(robot, arm=identified_model(robot))
     lost = rng.random(len(q)) < 0.03
     lost[rng.integers(len(q), size=10)[:, None] + np.arange(round(0.01 * rate))[None].clip(max=9)] = True
     for k, time in enumerate(motion.time + 0.1 / rate * rng.standard_normal(len(q))):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from online_experiment import COULOMB, ENCODER, NOISE, Motion, believed, block, mujoco_torque
+from online_experiment import COULOMB, ENCODER, NOISE, Motion, block, identified_model, mujoco_torque
 
 from dynid_ros.estimation.recursive_least_squares import EstimateWalk
 from dynid_ros.identification import OnlineIdentification
@@ -30,7 +30,7 @@ def test_interval_at_rest_does_not_exclude_the_truth(robot, seed):
     torque += COULOMB * effort * rng.uniform(-1, 1, robot.n_joints)
     torque += NOISE * effort * rng.standard_normal(torque.shape)
     position = pose + rng.normal(0, ENCODER, still.shape)
-    online = OnlineIdentification(robot, "load", believed(robot), noise=NOISE * effort)
+    online = OnlineIdentification(robot, "load", identified_model(robot), noise=NOISE * effort)
     for sample in zip(time, position, torque, strict=True):
         online.sample(*sample)
     low, high = online.estimate().load().confidence_intervals()[0]
@@ -41,7 +41,7 @@ def test_innovations_of_a_resting_joint_do_not_count_as_motion(robot, monkeypatc
     """The spread of such blocks is infinite, so that they do not count in the walk of the estimate."""
     spreads = []
     monkeypatch.setattr(EstimateWalk, "add", lambda self, innovation: spreads.append(innovation.spread))
-    online = OnlineIdentification(robot, "load", believed(robot), noise=NOISE * robot.limits.effort)
+    online = OnlineIdentification(robot, "load", identified_model(robot), noise=NOISE * robot.limits.effort)
     for time in np.arange(0.0, 3.0, 1 / RATE_HZ):
         q = np.full(robot.n_joints, 0.4)
         q[1] += 0.5 * np.sin(2.0 * time)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mit_arms import g1, kinova, recorded
+from mit_arms import g1, kinova, record_drives
 from servo_arms import compared_poses, one, truth
 
 from dynid_ros.errors import IdentificationError
@@ -25,7 +25,7 @@ def fixture_arm():
 
 @pytest.fixture(name="recording", scope="module")
 def fixture_recording(arm):
-    return with_impedance_torque(recorded(arm, 16.0), EffortConvention("impedance", **GAINS))
+    return with_impedance_torque(record_drives(arm, 16.0), EffortConvention("impedance", **GAINS))
 
 
 def test_estimates_the_delay_within_two_percent(arm, recording):
@@ -62,7 +62,7 @@ def test_refuses_gains_that_change(arm, recording):
 def test_identifies_mit_mode_arms_within_two_percent(make):
     arm = make(seed=60)
     gains = {name: arm.per_joint(name) for name in GAINS}
-    recording = recorded(arm, 14.0)
+    recording = record_drives(arm, 14.0)
     result = ServoIdentification(arm.robot, **gains).fit(recording)
     true = truth(arm, compared_poses(result))
     true["viscous"] = true["viscous"] - gains["damping"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mit_arms import TWO, recorded, two
+from mit_arms import TWO, record_drives, two
 
 from dynid_ros.control import load_held_arm
 from dynid_ros.identification import ServoIdentification
@@ -13,7 +13,7 @@ from dynid_ros.recording.effort import with_impedance_torque
 def test_servos_with_known_gains_determine_gravity(tmp_path):
     arm = two(seed=6)
     gains = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
-    recording = with_impedance_torque(recorded(arm, 16.0), EffortConvention("impedance", **gains))
+    recording = with_impedance_torque(record_drives(arm, 16.0), EffortConvention("impedance", **gains))
     result = ServoIdentification(arm.robot).fit(recording)
     path = result.save(tmp_path / "identified.yaml")
     held_arm = load_held_arm(path, TWO, gravity=arm.robot.gravity)
