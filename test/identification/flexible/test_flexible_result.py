@@ -45,6 +45,7 @@ def test_possibly_infinite_stiffness_is_undetermined(by_camera):
     assert not result.term("stiffness").decided[0]
     assert np.isnan(result.stiffness[0])
     assert "not determined" in result.summary()
+    assert any("its stiffness is not determined" in remark for remark in remarks(result))
 
 
 def test_errors_are_within_a_few_standard_errors(by_camera, by_encoders):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification.flexible.flexible_identification import _leads
-from dynid_ros.identification.flexible.flexible_parameters import Layout
+from dynid_ros.identification.flexible.flexible_parameters import Layout, resonances
 from dynid_ros.identification.flexible.output_error import OutputError, sensor_whiteners, whiteners
 from dynid_ros.identification.flexible.run_residuals import Channel, RunTerms
 from dynid_ros.identification.flexible.runs import runs
@@ -125,3 +125,15 @@ def test_ripple_counts_beyond_what_the_misfit_explains(short, monkeypatch, gain,
     effect = np.array([3.0, 4.0]), np.ones(len(end.solution.values)), gain * MIN_RIPPLE_GAIN * misfit
     monkeypatch.setattr(OutputError, "omitted_torque", lambda *_: effect)
     assert len(torque_ripples(end, ["joint_1"])) == number
+
+
+def test_resonance_error_does_not_depend_on_undetermined_parameters(short):
+    """The resonance depends on inertia and stiffness alone."""
+    solution = short.end.solution
+    at = short.search.layout.names.index("torque_offset joint_1")
+    information = solution.information.copy()
+    information[at] = information[:, at] = 0.0
+    _, (error,) = resonances(short.search.layout, replace(solution, information=information), short.end.runs)
+    _, (smallest,) = resonances(short.search.layout, solution, short.end.runs)
+    assert np.isfinite(error)
+    assert 0.0 < error <= smallest

@@ -31,6 +31,15 @@ def test_refuses_a_picked_up_load_with_time_and_mass(begin, end):
     assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
 
 
+def test_refuses_a_load_that_explains_less_than_half_of_the_noise():
+    """Its p-value decides, with residuals that are correlated in time."""
+    robot = chain()
+    run = plain(robot, noise=3.0)
+    loaded = replace(run, torque=run.torque + loaded_torque(robot, run) * (run.time >= START)[:, None])
+    with pytest.raises(IdentificationError, match=r"carries 0\.8\d* kg more"):
+        fit(robot, loaded)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [([MASS], "kg more"), ([-MASS], "kg less"), ([0, 0.1], "another mass moment"), ([0, -0.1], "another mass moment")],
