@@ -17,6 +17,7 @@ from dynid_ros.estimation.covariance import (
     clustered_covariance,
     covariance_root,
     jackknife,
+    jackknife_variance,
     known_errors,
     robust_covariance,
     time_blocks,
@@ -339,9 +340,13 @@ def test_errors_of_arm_and_gains_shift_the_payload_estimate():
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():
-    values = np.random.default_rng(1).normal(size=(30, 1))
+    values = np.random.default_rng(1).normal(size=(30, 3))
     result = jackknife(lambda kept: values[kept].mean(axis=0), np.arange(30))
-    np.testing.assert_allclose(result.standard_errors, values.std(ddof=1) / np.sqrt(30))
+    expected = np.cov(values.T) / 30
+    np.testing.assert_allclose(result.covariance, expected)
+    np.testing.assert_allclose(result.standard_errors**2, np.diag(expected))
+    means = np.array([np.delete(values, block, axis=0).mean(axis=0) for block in range(30)])
+    np.testing.assert_allclose(jackknife_variance(means - means.mean(axis=0)), np.diag(expected))
     assert result.dof == 29
 
 

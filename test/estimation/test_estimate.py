@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
-from dynid_ros.estimation.covariance import Jackknife, jackknife_variance
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, normal_score, region_radius
 
 
@@ -57,14 +56,3 @@ def test_standard_errors_are_missing_without_a_value():
 def test_relative_error_of_zero_is_infinite():
     zero = BaseEstimate(("a",), ("a",), np.zeros(1), np.eye(1), np.zeros(1), np.array([5.0]))
     assert np.isinf(zero.relative_standard_errors).all()
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    values = np.random.default_rng(0).normal(size=(12, 3))
-    means = np.array([np.delete(values, block, axis=0).mean(axis=0) for block in range(12)])
-    expected = np.cov(values.T) / 12
-    result = Jackknife(means)
-    np.testing.assert_allclose(result.covariance, expected)
-    np.testing.assert_allclose(result.standard_errors**2, np.diag(expected))
-    np.testing.assert_allclose(jackknife_variance(means - means.mean(axis=0)), np.diag(expected))
-    assert result.dof == 11

@@ -73,14 +73,11 @@ def static_readings(change: np.ndarray, seed: int = 0) -> LinearReadings:
     return LinearReadings(np.arange(30.0), np.zeros(30), a, (empty, empty), wrench)
 
 
-@pytest.mark.parametrize(("size", "refused"), [(0.3, False), (3.0, True)])
-def test_refuses_a_jump_of_the_bias_above_a_size(size, refused):
-    readings = static_readings(size * (np.arange(30) >= 14)[:, None] * [1.0, 0, 0, 0, 0, 0])
-    if not refused:
-        assert find_faults(readings, "run", 0.005) is None
-        return
+def test_refuses_a_jump_of_the_bias_above_a_size():
+    jump = (np.arange(30) >= 14)[:, None] * [1.0, 0, 0, 0, 0, 0]
+    assert find_faults(static_readings(0.3 * jump), "run", 0.005) is None
     with pytest.raises(IdentificationError, match=r"bias changed at about t = 13\.5 s, force x by 3"):
-        find_faults(readings, "run", 0.005)
+        find_faults(static_readings(3.0 * jump), "run", 0.005)
 
 
 @pytest.mark.parametrize(("size", "expected"), [(0.5, "none"), (3.0, "allowed for"), (9.0, "refused")])
@@ -96,14 +93,12 @@ def test_models_a_drift_up_to_a_size(size, expected):
         assert drift.sizes[2] == pytest.approx(3.0, abs=0.1)
 
 
-@pytest.mark.parametrize(("gain", "refused"), [(1.02, False), (0.9, True)])
 @pytest.mark.parametrize("axis", range(3))
-def test_refuses_gain_differences_above_a_size(gain, refused, axis):
+def test_refuses_gain_differences_above_a_size(axis):
     readings = static_readings(np.zeros((30, 6)))
-    readings.wrench[:, axis] *= gain
-    if not refused:
-        assert find_faults(readings, "run", 0.005) is None
-        return
+    readings.wrench[:, axis] *= 1.02
+    assert find_faults(readings, "run", 0.005) is None
+    readings.wrench[:, axis] *= 0.9 / 1.02
     with pytest.raises(IdentificationError, match=r"reads 0\.90 of what the other axes read"):
         find_faults(readings, "run", 0.005)
 
