@@ -9,7 +9,7 @@ recording of the same kind (`--work` s), with the calibrated thresholds, with th
 ("own") with the observer's residuals on the fitted recordings instead of the residuals of the fit. "needed" is, for
 each joint, the level at which contact-free work would cause its share of 120 alarms an hour, over the level of the
 model alone.
-Pushes are moments of 5 N m about one joint after the other, in a simulation of their own, in which the arm yields.
+Pushes are moments of 5 N m about one joint after the other, in a separate simulation where the arm yields.
 "found" is the share of pushes that are detected within 50 ms, of all pushes and of those at joints whose median
 threshold is below 3 N m (a low-pass of 25 rad/s passes 71 % of a push in 50 ms). The arms of split "develop" were used
 in development.

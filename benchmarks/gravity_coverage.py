@@ -62,7 +62,7 @@ class Sample:
     """Outcome of one experiment.
 
     Attributes:
-        covered: (k,) whether each interval contains the true value; NaN where there is no interval.
+        covered: (k,) whether each interval contains the true value; NaN without an interval.
         recursive: (k,) the corresponding values of the recursion; NaN where it refuses the data.
         half: (k,) half widths of the intervals, relative to the arm's largest moment.
         error: RMS errors of the torque in new poses by the global fit and by the recursion, %; NaN where undetermined.

@@ -3,7 +3,7 @@
     python -m benchmarks.link_coverage [--repetitions 64] [--seed 0] [--friction auto]
 
 Two arms, two noise correlations, two durations. Friction is fitted with Coulomb, viscous and offset terms but contains
-more, and torque gains err by 1 %. A second table has white noise and friction as it is fitted. "naively" is the
+more, and torque gains err by 1 %. A second table has white noise and friction of the fitted model. "naively" is the
 coverage with the standard errors of white noise. "width" is the half width of an interval, relative to the true value
 of parameters above 1 % of the arm's largest, and relative to the RMS error, where the ideal value is 1.96.
 

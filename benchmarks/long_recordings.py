@@ -31,7 +31,7 @@ AMPLITUDE_RANGE_RAD = (0.1, 0.35)
 ENCODER_NOISE_RAD = 1e-5
 TORQUE_NOISE_NM = 0.1
 LIGHTER_PER_LINK = 0.75
-"""Mass and inertia of a link as a fraction of those of the link before it."""
+"""Ratio of mass and inertia between consecutive links."""
 SERVO_STIFFNESS_NM = 300.0
 """Gain of the servos whose commands are recorded for `servos`, N m/rad."""
 PEAK_MEMORY = """

@@ -65,7 +65,7 @@ MIN_RELATIVE_GRAVITY = 0.02
 
 
 class Truth:
-    """A robot in Pinocchio whose inertias differ from those of its URDF."""
+    """Robot in Pinocchio with other inertias than its URDF."""
 
     def __init__(self, nominal: RobotModel, folder: Path, rng: np.random.Generator):
         prior, _ = possible_prior(nominal.parameters, nominal.link_names)

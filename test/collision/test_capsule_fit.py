@@ -11,7 +11,7 @@ from dynid_ros.collision.capsules import cover
 
 
 def compute_excess(capsules, points):
-    """Return the distance in m by which points (M, 3) lie outside all capsules."""
+    """Return the distance in m of points (M, 3) from the nearest capsule, negative inside."""
     axis = capsules.end - capsules.start
     offset = points[:, np.newaxis] - capsules.start
     t = np.clip(np.sum(offset * axis, axis=2) / np.maximum(np.sum(axis**2, axis=1), 1e-12), 0, 1)

@@ -23,7 +23,7 @@ with locked_folder(Path(sys.argv[1])):
 
 @pytest.fixture(name="model")
 def fixture_model(tmp_path, monkeypatch):
-    """Return the path of an identified.yaml to which several paths lead."""
+    """Return the path of an identified.yaml, which can be reached by several paths."""
     monkeypatch.chdir(tmp_path)
     model = tmp_path / "results" / "identified.yaml"
     model.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Detection of load changes: the p-values of changes under chance, and the size from which a change matters."""
+"""Test detection of load changes: p-values of random changes, and the smallest size that matters."""
 
 from types import SimpleNamespace
 

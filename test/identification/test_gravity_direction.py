@@ -55,7 +55,7 @@ def test_estimates_the_direction_with_the_moments(mount):
 
 
 def test_compensation_uses_the_estimated_direction_of_the_file(tmp_path):
-    """The default gravity is replaced by that of the file; a different configured gravity is refused."""
+    """Gravity of the file replaces the default; a different configured gravity is refused."""
     result, gravity, arm = identify_on("tilted")
     path = result.save(tmp_path / "identified.yaml")
     np.testing.assert_allclose(estimated_gravity(load_identified(path)), gravity, atol=0.05)

@@ -81,7 +81,7 @@ def test_locked_joints_make_parameters_unidentifiable():
     assert "mcz3" in quality.missing
     assert "mcz3" in quality.without_effect
     assert "m3" not in quality.missing
-    # Masses and moments that no motion of this robot excites are not attributed to this motion.
+    # Parameters without effect in any motion of this robot are not attributed to this motion.
     assert {"m1", "mcx1", "Ixx3"} <= set(quality.columns.hidden)
     assert not set(quality.columns.hidden) & set(quality.missing)
 

@@ -137,7 +137,7 @@ def test_orders_joints_by_chain_instead_of_file(demo_robot):
 
 
 def test_accepts_impossible_inertia_on_fixed_parts_of_the_base(demo_robot):
-    """A public robot has such an antenna. The same inertia on a moving link is refused."""
+    """A public robot has such an antenna; MuJoCo refuses this inertia on a moving link."""
     antenna = """<link name="antenna"><inertial><mass value="1e-6"/>
         <inertia ixx="2.4e-8" ixy="6.1e-8" ixz="1.2e-8" iyy="2.8e-8" iyz="7.7e-9" izz="3.8e-8"/></inertial></link>
         <joint name="on" type="fixed"><parent link="{}"/><child link="antenna"/></joint></robot>"""

@@ -57,7 +57,7 @@ def test_initial_whitening_uses_the_sensor_noise():
 
 
 class Short(NamedTuple):
-    """Search in 1.2 s of joint 1, whose link has an encoder of its own."""
+    """Search in 1.2 s of joint 1, whose link has a separate encoder."""
 
     experiment: experiments.Experiment
     search: OutputError

@@ -9,7 +9,7 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification, flexi
 from dynid_ros.identification.flexible.output_error import OutputError
 
 LOCAL_MINIMUM_SEED = 15
-"""Draw in which the initial clock offset errs by 8 ms, since the link lags: friction moves from link to motor."""
+"""Draw with an initial clock offset wrong by 8 ms, since the link lags: friction moves from link to motor."""
 
 
 def relative_errors(result, truth):

@@ -504,7 +504,7 @@ def test_configured_friction_needs_one_least_squares_solution(monkeypatch):
 
 @pytest.mark.parametrize("arm", [scara, gantry])
 def test_coarse_counts_of_a_slow_slide_do_not_lower_its_mass(arm):
-    """Fast joints ask for a wide low-pass, in which the counts are a part of the slide's acceleration."""
+    """Fast joints need a wide low-pass, which transmits the encoder counts to the slide's acceleration."""
     robot = arm()
     slides = robot.chain.prismatic
     slow = slides if arm is scara else np.arange(3) == 0

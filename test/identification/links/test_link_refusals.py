@@ -1,4 +1,4 @@
-"""Refusals of recordings and settings from which no links can be identified."""
+"""Test refusals of recordings and settings that do not permit an identification of links."""
 
 from dataclasses import replace
 

@@ -75,7 +75,7 @@ def test_locked_proximal_joints_hide_a_moment():
 
 
 def test_proximal_joint_determines_a_hidden_moment():
-    """Each joint has its own experiment with locked proximal joints; in that of joint 1 all joints move."""
+    """Each joint has its own experiment with locked proximal joints; all joints move in the experiment of joint 1."""
     robot = cylindrical_robot()
     motion = cosine_motion([np.pi / 2, 0.5, 0.5])
     motions = [motion, lock_joints(motion, [0, 1, 1]), lock_joints(motion, [0, 0, 1])]

@@ -97,7 +97,7 @@ def test_estimates_lag_and_rotation_of_the_sensor(carried):
 
 @pytest.mark.parametrize("turn", [(0.0, 0.0, np.pi / 2), (0.5, -0.5, 0.0)])
 def test_estimates_a_large_rotation_of_the_sensor(carried, turn):
-    """The axes of the tip link differ from those of the sensor."""
+    """The tip link and the sensor have different axes."""
     recording = carried.record(replace(FT_300, gain_error=0.0), np.random.default_rng(2), turn=np.array(turn))
     problem, fit = identify_load(carried, recording)
     (angle,) = re.findall(r"turned by ([\d.]+)°", problem.remarks[2])

@@ -53,7 +53,7 @@ def test_detects_a_pick_up_and_a_drop():
 
 
 def test_white_innovations_of_any_size_cause_no_alarm():
-    """The statistics are estimated: noise of three times the stated size is no change."""
+    """The statistics are estimated: noise of three times the stated size is not a change."""
     rng = np.random.default_rng(0)
     n = 6
     detector = LoadChangeDetector(n, 0.04)

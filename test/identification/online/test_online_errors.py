@@ -1,4 +1,4 @@
-"""Errors that no innovation shows: those of the arm's model, and of the torque sensors' gains."""
+"""Test errors that innovations cannot show: errors of the arm's model and of torque sensor gains."""
 
 from dataclasses import replace
 

@@ -189,7 +189,7 @@ def test_intervals_have_nominal_coverage(case, runs):
 
 
 def calibrate_one_joint(rng, tremor=0.0, **settings):
-    """Return truth and result of an experiment in which only joint 3 turns and is read; the others may tremble."""
+    """Return truth and result of an experiment where only joint 3 turns and is read; the others may tremble."""
     truth = bench.Truth.draw(rng, bench.aslant_robot())
     samples, loaded = bench.experiment(truth, rng, holds=1, joints=(2,))
     others = np.arange(6) != 2
