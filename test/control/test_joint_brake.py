@@ -47,7 +47,7 @@ def test_robot_without_masses_has_no_brake_torque():
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_it_brakes_above_the_allowed_speed_alone_and_up_to_its_limit(sign):
+def test_brake_acts_above_the_allowed_speed_up_to_its_limit(sign):
     brake = JointBrake((0.1, 0.1), (5.0, 5.0), (5.0, 5.0))
     damping = brake.damping(0.01)
     assert brake.torque([sign * 0.2, sign * 0.5], [0.3, 0.3], damping) == pytest.approx([0.0, -sign * 2.0])
@@ -55,7 +55,7 @@ def test_it_brakes_above_the_allowed_speed_alone_and_up_to_its_limit(sign):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_the_spring_pulls_towards_its_pose_with_half_of_the_gravity_torque_at_most(sign):
+def test_spring_is_limited_to_half_of_the_gravity_torque(sign):
     brake = JointBrake((0.01,), (8.0,), (8.0,))
     assert brake.spring([sign * 0.001], 0.01)[0] == pytest.approx(sign * 0.05)
     assert brake.spring([sign * 1.0], 0.01) == pytest.approx([sign * 4.0])

@@ -76,12 +76,9 @@ def hold_pose(position=(0.0, 0.0, 0.0)):
     return feedback
 
 
-def test_zero_gains_command_no_torque():
-    assert hold_pose().torque(make_gains(), 0.01, [0.3, 0.2, 0.1], None) == [0.0, 0.0, 0.0]
-
-
-def test_zero_gains_ignore_velocities():
-    assert hold_pose().torque(make_gains(), 0.01, [0.3, 0.2, 0.1], [math.nan] * 3) == [0.0, 0.0, 0.0]
+@pytest.mark.parametrize("velocity", [None, [math.nan] * 3])
+def test_zero_gains_command_no_torque(velocity):
+    assert hold_pose().torque(make_gains(), 0.01, [0.3, 0.2, 0.1], velocity) == [0.0, 0.0, 0.0]
 
 
 def test_torque_is_that_of_pd_feedback():

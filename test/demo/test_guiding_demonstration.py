@@ -24,7 +24,7 @@ def fixture_guided():
     return GuidedMotion(ROBOT, LINK, time, position, force, LEAD_INTERVALS_S)
 
 
-def test_an_arm_that_goes_along_and_stays_passes(guided):
+def test_arm_that_follows_and_stays_passes(guided):
     act = judge_guiding(guided)
     reach = np.linalg.norm(link_origins(ROBOT, LINK, guided.position)[0, :2])
     assert act.passed, act.sentences

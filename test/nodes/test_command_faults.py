@@ -102,7 +102,7 @@ def test_another_publisher_refuses_enable(arm, kind):
     arm.enable_until_active()
 
 
-def test_another_publisher_that_is_silent_is_told_of_while_enabled(arm):
+def test_silent_publisher_is_reported_while_enabled(arm):
     arm.enable_until_active()
     with foreign_publisher(EFFORTS, Float64MultiArray):
         wait(lambda: any("somebody else publishes" in status.message for status in arm.robot.diagnostics))

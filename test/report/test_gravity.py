@@ -158,7 +158,7 @@ def test_plots_at_most_300_samples_without_single_joint_rotations(write_page, ar
     assert page.text.count("300 of 500 samples") == 3, "gravity never loads the waist"
 
 
-def test_a_joint_without_gravity_is_told_apart(write_page, arm, robot, document, samples):
+def test_joint_without_gravity_is_reported(write_page, arm, robot, document, samples):
     result = GravityIdentification(robot).fit_samples(samples)
     other = add_torque_noise(arm, arm.experiment(seed=1), waist=7.0)
     page = write_page(robot, document | {"validation": [result.validate_samples(other, "run_2").document()]}, samples)

@@ -51,22 +51,24 @@ def fixture_problem(tmp_path_factory):
     return SimpleNamespace(robot=robot, truth=truth, fitted=fitted, held_out=held_out, result=result, page=page)
 
 
+def identify_links(folder, estimator="consistent", **conditions):
+    """Return the result of one recording without a held-out one, and its page."""
+    robot, truth = link_experiment.build_planar()
+    fitted = link_experiment.record(robot, truth, seed=1, **conditions)
+    result = LinkIdentification(robot, friction=link_experiment.FRICTION, estimator=estimator).fit(fitted)
+    return SimpleNamespace(result=result, page=write_page(folder, result, [fitted]))
+
+
 @pytest.fixture(name="rippled", scope="module")
 def fixture_rippled(tmp_path_factory):
-    """Identify links from a torque ripple that the model lacks, without a held-out recording."""
-    robot, truth = link_experiment.build_planar()
-    fitted = link_experiment.record(robot, truth, seed=1, ripple=1.0)
-    result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(fitted)
-    return SimpleNamespace(result=result, page=write_page(tmp_path_factory.mktemp("rippled"), result, [fitted]))
+    """Identify links from a torque ripple that the model lacks."""
+    return identify_links(tmp_path_factory.mktemp("rippled"), ripple=1.0)
 
 
 @pytest.fixture(name="still", scope="module")
 def fixture_still(tmp_path_factory):
     """Identify links without prior from a motion that keeps joint 1 at rest."""
-    robot, truth = link_experiment.build_planar()
-    fitted = link_experiment.record(robot, truth, seed=1, still=(0,))
-    result = LinkIdentification(robot, friction=link_experiment.FRICTION, estimator="weighted").fit(fitted)
-    return SimpleNamespace(result=result, page=write_page(tmp_path_factory.mktemp("still"), result, [fitted]))
+    return identify_links(tmp_path_factory.mktemp("still"), "weighted", still=(0,))
 
 
 @pytest.fixture(name="lift", scope="module")
