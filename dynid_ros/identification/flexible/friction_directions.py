@@ -196,34 +196,32 @@ def _step_derivatives(division: Division, first: int, steps: Steps) -> NDArray:
         turned = steps.turned[:, part]
         turning = np.flatnonzero(turned.any(axis=1))
         if len(turning):
-            before = turned[turning]
+            sign = turned[turning]
             velocity = steps.velocity[turning, part]
             unturned = steps.unturned[turning, part]
             # Derivative of velocity / (velocity - unturned), the fraction of the step before the reversal.
-            slope = 2.0 * before / np.where(before, velocity - unturned, 1.0) ** 2
+            slope = 2.0 * sign / np.where(sign, velocity - unturned, 1.0) ** 2
             acting = (slope * velocity)[:, :, None] * after[turning]
             acting -= (slope * unturned)[:, :, None] * motion[turning, :n]
-            acting[:, own, lead_columns] -= 2.0 * before / h
+            acting[:, own, lead_columns] -= 2.0 * sign / h
             after[turning] += weights[turning, :, 3 * n :] @ acting
             halves[turning, half] += acting / parts
         stuck = np.abs(steps.directions[:, part + 1]) < 1.0
         at = np.flatnonzero(stuck.any(axis=1))
+        before = directions[at]
+        directions = np.zeros_like(directions)
         if len(at):
             # Differentiate the stiction law at the end of the step.
             lead = law.lead[:, None]
-            law_residual = lead * motion[at, :n] - (1.0 + lead) * after[at] - law.bend[:, None] * directions[at]
+            law_residual = lead * motion[at, :n] - (1.0 + lead) * after[at] - law.bend[:, None] * before
             sense = steps.directions[at, part + 1]
             law_residual[:, own, creep_columns] += sense
             law_residual[:, own, bend_columns] += (sense - steps.directions[at, part]) / h
             law_residual[:, own, lead_columns] -= (steps.velocity[at, part + 1] - steps.velocity[at, part]) / h
             gains = weights[at, :, 3 * n :]
-            acting = _law_inverse(gains, law, stuck[at]) @ law_residual
-            after[at] += gains @ acting
-            halves[at, half] += acting / parts
-            directions[:] = 0.0
-            directions[at] = acting
-        else:
-            directions[:] = 0.0
+            directions[at] = _law_inverse(gains, law, stuck[at]) @ law_residual
+            after[at] += gains @ directions[at]
+            halves[:, half] += directions / parts
         motion[:, n:] += h / 2 * (motion[:, :n] + after)
         motion[:, :n] = after
     return np.concatenate([motion, directions, halves.reshape(count, 2 * n, -1)], axis=1)
@@ -464,9 +462,10 @@ def _across(division: Division, forces: NDArray, stuck: NDArray) -> tuple[NDArra
     law = division.law
     lead = law.lead[:, None]
     at = np.flatnonzero(stuck.any(axis=1))
-    state = np.zeros((blocks, 3 * n, 3 * n + 1))
+    maps = np.zeros((blocks, (parts + 3) * n, 3 * n + 1))
+    reached = maps[:, : parts * n].reshape(blocks, parts, n, -1)
+    state = maps[:, parts * n :]
     state[:, :, : 3 * n] = np.eye(3 * n)
-    reached = np.empty((blocks, parts, n, 3 * n + 1))
     for part in range(parts):
         begin = int(part >= parts // 2)
         block = division.weights[begin : begin + blocks]
@@ -484,5 +483,4 @@ def _across(division: Division, forces: NDArray, stuck: NDArray) -> tuple[NDArra
         reached[at, part] = np.where(stuck[at, :, None], directions, reached[at, part])
         state[:, n : 2 * n] += division.length / 2 * (state[:, :n] + after)
         state[:, :n] = after
-    maps = np.concatenate([reached.reshape(blocks, parts * n, -1), state], axis=1)
-    return maps[:, :, : 3 * n].copy(), maps[:, :, 3 * n].copy()
+    return maps[:, :, : 3 * n], maps[:, :, 3 * n]
