@@ -1,6 +1,6 @@
 """All flexible joints in one fit, compared with one composite body per joint, on an unseen motion of all joints.
 
-    python -m benchmarks.flexible_chain [--seed 0] [--duration 10] [--same-data]
+    python -m benchmarks.flexible_chain [--seed 0] [--fitted 0] [--duration 10] [--same-data]
 
 The arm resembles the PA10, in MuJoCo with separate motors and links, with the springs and friction of table I of
 Lightcap and Banks (2007) and motors unlike their links. As in the paper, each joint moves alone while the servo holds
@@ -17,6 +17,7 @@ Needs `pip install mujoco pin pytest`.
 import argparse
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,7 +169,8 @@ def errors(robot: RobotModel, estimate: ChainEstimate, held_out: Recording, join
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table of errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the noise")
+    parser.add_argument("--fitted", type=int, default=FITTED_SEED, help="seed of the motion that is fitted")
     parser.add_argument("--duration", type=float, default=10.0, help="duration of each motion, whole seconds")
     parser.add_argument(
         "--same-data", action="store_true", help="fit the chain to the motions of single joints too (slow)"
@@ -185,11 +187,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         composite.append(errors(composite_robot, estimate, held_out, [joint - 1]))
     kinds = {"composites": np.hstack(composite)}
     joints = range(len(names))
-    data = {"chain, all move": [chain.measured(chain.together(FITTED_SEED))]}
+    data = {"chain, all move": [chain.measured(chain.together(options.fitted))]}
     if options.same_data:
         data["chain, the same data"] = alone
     for name, recordings in data.items():
-        kinds[name] = errors(chain.robot, identify(chain.robot, recordings), held_out, joints)
+        begin = time.process_time()
+        estimate = identify(chain.robot, recordings)
+        print(f"{name}: processor time of the fit {time.process_time() - begin:.0f} s")
+        kinds[name] = errors(chain.robot, estimate, held_out, joints)
     for quantity, label in enumerate(("motor torque", "link angle")):
         print(f"{label:<24}" + "".join(f"{name:>10}" for name in names))
         for name, relative_errors in kinds.items():
