@@ -59,7 +59,7 @@ def test_global_fit_is_as_accurate_as_the_recursion(name, poses):
     assert not disagreements(fitted(name, poses))
 
 
-@pytest.mark.parametrize("name", ["ur10", "kinova"])
+@pytest.mark.parametrize("name", ["ur10", pytest.param("kinova", marks=pytest.mark.slow)])
 def test_more_poses_determine_no_fewer_joints(name):
     observable = [
         {joint for joint, state in fitted(name, n).observability.items() if state.observable} for n in (1, 2, 3)

@@ -220,7 +220,7 @@ def test_refuses_few_static_poses(carried):
         fit_load(problem)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.006, pytest.param(0.03, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shift", [0.006, pytest.param(0.03, marks=pytest.mark.slow)])
 def test_refuses_a_load_that_slips(shift):
     """The load slips along x of the sensor 8 s after the start."""
     carried = carried_motion("ur10", 16.0, 3)
@@ -232,9 +232,6 @@ def test_refuses_a_load_that_slips(shift):
     regressor = carried.robot.wrench_regressor(*(q(time, order) for order in range(3)))
     change = (time > 8.0)[:, None] * (regressor @ (carried.load - transformed(carried.load, pose)))
     slipped = with_wrench(recording, wrench_of(recording) + change)
-    if not shift:
-        identify_load(carried, slipped)
-        return
     with pytest.raises(DynidError, match=r"the load changed at about t = [78]\.\d s, from .*it slipped") as error:
         identify_load(carried, slipped)
     before, after = (float(x) for x in re.findall(r"centre at \(([-\d.]+), ", str(error.value)))
