@@ -1,9 +1,9 @@
-"""Stray of markers on their links for trial poses of the camera and trial offsets of the joints.
+"""Estimation of the camera's pose, and of offsets of the joints, from the scatter of markers on their links.
 
 A marker is at rest in the frame of its link. With the right pose of the camera and the right zeros of the joints, the
-places z_k of a marker, carried back from each frame k by the motors' positions, coincide, and their mean is its place.
-The places therefore drop out of the fit (variable projection; Golub and Pereyra 1973). Six numbers of the camera and
-one per offset remain, and the residual of a marker is z_k minus the mean of all z_k.
+places z_k of a marker on its link, computed from each frame k and the motors' positions, coincide. The mean of z_k is
+the estimate of the place, so the places are eliminated from the fit (variable projection; Golub and Pereyra 1973). Six
+numbers of the camera and one per offset remain, and the residual of a marker is z_k minus the mean of all z_k.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dynid_ros.model import RobotModel
 
 
 class Scatter(NamedTuple):
-    """Places of markers on their links in K frames, with derivatives.
+    """Scatter of the places of markers on their links in K frames, with derivatives.
 
     Attributes:
-        places: Weighted mean places (P, 3), m; NaN without a weight.
-        residual: Places minus their means, (K, P, 3) m; NaN where not seen.
-        jacobian: Derivatives (K, P, 3, 6 + n) of the residual: rotation and shift of the base frame, joint offsets.
+        places: Weighted mean places (P, 3), m; NaN if all weights are zero.
+        residual: Places in each frame minus their means, (K, P, 3) m; NaN where not seen.
+        jacobian: Derivatives (K, P, 3, 6 + n) of the residual by rotation and shift of the base frame and by offsets.
         mean_jacobian: Derivatives (P, 3, 6 + n) of the mean places.
     """
 
@@ -43,6 +43,8 @@ class SeenOnLinks:
     """Markers seen in K frames of known motor positions.
 
     Attributes:
+        robot: Model of the arm.
+        markers: P markers with their links.
         motor: Motor positions (K, n), rad or m.
         positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen.
     """
@@ -59,12 +61,14 @@ class SeenOnLinks:
         return np.einsum("kpji,kpj->kpi", frames.rotation[:, self.markers.links], relative)
 
     def scatter(self, rotation: NDArray, shift: NDArray, offsets: NDArray, weights: NDArray) -> Scatter:
-        """Return residuals and derivatives at the predicted places, so that undetermined directions have exact zeros.
+        """Return residuals and derivatives for a pose of the camera and offsets of the joints.
+
+        Derivatives are evaluated at the predicted places, so that they are exactly zero along undetermined directions.
 
         Args:
             rotation: Rotation (3, 3) from the camera frame to the base frame.
             shift: Shift (3,) from the camera frame to the base frame, m.
-            offsets: Offsets (n,) of the motors' positions.
+            offsets: Offsets (n,) added to the motors' positions, rad or m.
             weights: Weights (K, P) of squared residuals.
         """
         frames = link_frames(self.robot, self.motor + offsets)
@@ -89,7 +93,7 @@ class SeenOnLinks:
         return Scatter(places, seen - places, moves - mean, mean)
 
     def stray_by_link(self, marker: int, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
-        """Return the median distance (m + 1,) of a marker from its median place on each of m links and the base, m."""
+        """Return the median distance (m + 1,), m, of a marker from its median place on each of m links and the base."""
         n = self.robot.chain.n_links
         there = np.isfinite(self.positions[:, marker]).all(axis=1)
         everywhere = MarkerSet(
@@ -101,65 +105,66 @@ class SeenOnLinks:
 
 
 def turning(points: NDArray) -> NDArray:
-    """Return matrices (..., 3, 3) from a small rotation to the movement of points (..., 3)."""
+    """Return matrices (..., 3, 3) that map a small rotation vector to the displacement of points (..., 3)."""
     x, y, z = (points[..., i] for i in range(3))
     zero = np.zeros_like(x)
     return np.stack([zero, z, -y, -z, zero, x, y, -x, zero], axis=-1).reshape(*points.shape, 3)
 
 
-# Global search of the camera's pose: Gauss-Newton from all orientations at once.
+# Global search of the camera's pose: Gauss-Newton from many orientations at once.
 
 
 MAX_ITERATIONS = 30
 SEARCH_FRAMES = 40
 
 PROMISING = (10, 6)
-"""Iteration after which only the best starts continue, and their number."""
+"""Iteration after which only the best starts continue, and number of these."""
 
 MAX_TURN_RAD = 0.6
+"""Largest rotation in one iteration, rad."""
 RELATIVE_DAMPING = 1e-6
-"""Damping of the normal matrix, in parts of its trace: undetermined directions stay where they start."""
+"""Damping of the normal matrix, relative to its trace: undetermined directions keep their initial values."""
 
 
 def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = SEARCH_FRAMES) -> tuple[NDArray, NDArray, float]:
-    """Search the rotation and shift from the camera frame to the base frame under which markers stray least.
+    """Search the rotation and shift from the camera frame to the base frame with the least scatter of the markers.
 
     The starts are the 24 rotations of a cube: no rotation is farther than 63° from one of them.
 
     Args:
-        seen: Markers and motors.
-        mirrored: Whether a reflection is searched for instead of a rotation.
-        frames: Number of frames, spread over the record.
+        seen: Positions of markers and motors.
+        mirrored: Whether a reflection is searched instead of a rotation.
+        frames: Number of frames to use, spread over the record.
 
     Returns:
-        Rotation (3, 3), shift (3,) in m, and the remaining spread of a coordinate by the median, m.
+        Rotation (3, 3), shift (3,) in m, and the remaining robust standard deviation of a coordinate, m.
     """
     rows = np.unique(np.linspace(0, len(seen.motor) - 1, frames).astype(int))
     links = link_frames(seen.robot, seen.motor[rows])
     turn = links.rotation[:, seen.markers.links]
     origin = links.origin[:, seen.markers.links]
     points = seen.positions[rows]
-    there = np.isfinite(points).all(axis=2)
-    points = np.where(there[..., None], points, 0.0) * np.array([-1.0 if mirrored else 1.0, 1.0, 1.0])
+    is_seen = np.isfinite(points).all(axis=2)
+    points = np.where(is_seen[..., None], points, 0.0) * np.array([-1.0 if mirrored else 1.0, 1.0, 1.0])
 
-    def off(residual: NDArray) -> NDArray:
-        return seen.markers.distances(np.where(there[..., None], residual, np.nan))
+    def distances(residual: NDArray) -> NDArray:
+        return seen.markers.distances(np.where(is_seen[..., None], residual, np.nan))
 
     rotation = _cube()
     shift = np.zeros((24, 3))
-    weights = np.repeat(there[None].astype(float), len(rotation), axis=0)
+    weights = np.repeat(is_seen[None].astype(float), len(rotation), axis=0)
     residual = np.zeros((len(rotation), *points.shape))
     for iteration in range(MAX_ITERATIONS):
         if iteration == PROMISING[0]:
-            good = np.argsort(_scale(off(residual))[:, 0, 0])[: PROMISING[1]]
+            good = np.argsort(_scale(distances(residual))[:, 0, 0])[: PROMISING[1]]
             rotation = rotation[good]
             shift = shift[good]
             weights = weights[good]
         moved = np.einsum("sij,kpj->skpi", rotation, points)
         residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
         if iteration > 2:
-            length = off(residual)
-            weights = np.where(there, tukey(length, _scale(length)), 0.0)
+            length = distances(residual)
+            weights = np.where(is_seen, tukey(length, _scale(length)), 0.0)
             residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
         unit = np.broadcast_to(np.eye(3), (*moved.shape, 3))
         columns = np.concatenate([turning(moved + shift[:, None, None]), unit], axis=-1)
@@ -170,7 +175,7 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = SEARCH_FR
         turned = Rotation.from_rotvec(step[:, :3]).as_matrix()
         rotation = turned @ rotation
         shift = np.einsum("sij,sj->si", turned, shift) + step[:, 3:]
-    misfit = _scale(off(residual))[:, 0, 0]
+    misfit = _scale(distances(residual))[:, 0, 0]
     best = int(np.argmin(misfit))
     reflect = np.diag([-1.0 if mirrored else 1.0, 1.0, 1.0])
     return rotation[best] @ reflect, shift[best], float(misfit[best])
@@ -187,7 +192,7 @@ def _cube() -> NDArray:
 
 
 def _centred(turn: NDArray, values: NDArray, weights: NDArray) -> NDArray:
-    """Return vectors (S, K, P, 3) or (S, K, P, 3, C) on the links minus their weighted means over frames."""
+    """Rotate vectors (S, K, P, 3) or (S, K, P, 3, C) to the links, and subtract their weighted means over frames."""
     local = np.swapaxes(turn, -1, -2) @ (values if values.ndim == 5 else values[..., None])
     share = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     local = local - np.einsum("skp,skpic->spic", share, local)[:, None]
@@ -195,12 +200,12 @@ def _centred(turn: NDArray, values: NDArray, weights: NDArray) -> NDArray:
 
 
 def _scale(length: NDArray) -> NDArray:
-    """Return the spread (S, 1, 1) of all residuals of a start."""
+    """Return the robust standard deviation (S, 1, 1) of the residuals of each start."""
     return np.maximum(spread(length.reshape(len(length), -1)), 1e-9)[:, None, None]
 
 
 def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> NDArray:
-    """Return lightly damped Gauss-Newton steps (S, 6); only of the shift if three are free."""
+    """Return damped Gauss-Newton steps (S, 6) of rotation and shift, or if `free` is 3, of the shift only."""
     root = np.sqrt(weights)[..., None]
     first = 6 - free
     rows = (jacobian[..., first:] * root[..., None]).reshape(len(jacobian), -1, free)
@@ -222,7 +227,7 @@ MIN_LEVER_M = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class EstimablePose:
-    """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers determine.
+    """Directions of the parameters that the markers determine: rotation and shift of the base, offsets of the joints.
 
     Attributes:
         basis: Basis (6 + n, F) of the determined directions.
@@ -235,23 +240,24 @@ class EstimablePose:
     undecided: tuple[str, ...]
 
     def step(self, scatter: Scatter, weights: NDArray) -> NDArray:
-        """Return the Gauss-Newton step (6 + n,)."""
+        """Return the Gauss-Newton step (6 + n,) along the determined directions."""
         normal, gradient = normal_equations(scatter.jacobian, scatter.residual, weights)
         inner = self.basis.T @ normal @ self.basis
         return -self.basis @ np.linalg.lstsq(inner, self.basis.T @ gradient, rcond=None)[0]
 
 
 def normal_equations(jacobian: NDArray, residual: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Return normal matrix (F, F) and gradient (F,) of half the squares of (K, P, 3) with weights (K, P)."""
+    """Return normal matrix (F, F) and gradient (F,) of half the weighted sum of squares of residuals (K, P, 3)."""
     flat = jacobian.reshape(-1, jacobian.shape[-1])
     weighted = (jacobian * weights[..., None, None]).reshape(flat.shape)
     return weighted.T @ flat, weighted.T @ np.where(weights[..., None] > 0, residual, 0.0).ravel()
 
 
 def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> EstimablePose:
-    """Return the determined directions: of the camera's pose by its rank, then of one offset after the other.
+    """Return the determined directions, first of the camera's pose, then one offset after the other.
 
-    An offset stays at zero if the camera's pose, the markers' places and the offsets before it can imitate it.
+    An offset stays at zero if a change of the camera's pose, of the markers' places and of the offsets before it has
+    the same effect.
     """
     normal, _ = normal_equations(scatter.jacobian, scatter.residual, weights)
     normal = normal / max(float(weights.sum()), np.finfo(float).tiny)
@@ -261,14 +267,15 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
     basis = np.zeros((size, int(determined.sum())))
     basis[:6] = vectors[:, determined]
     undecided = [_null_direction(vector) for vector in vectors[:, ~determined].T]
-    found = np.zeros(robot.n_joints, dtype=bool)
+    has_offset = np.zeros(robot.n_joints, dtype=bool)
     for j in range(robot.n_joints if offsets else 0):
         column = np.zeros(size)
         column[6 + j] = 1.0
         across = basis.T @ normal @ column
-        own = normal[6 + j, 6 + j] - across @ np.linalg.lstsq(basis.T @ normal @ basis, across, rcond=None)[0]
-        if own > MIN_LEVER_M**2:
-            found[j] = True
+        # What remains of the offset's information after the other parameters are eliminated (Schur complement).
+        schur = normal[6 + j, 6 + j] - across @ np.linalg.lstsq(basis.T @ normal @ basis, across, rcond=None)[0]
+        if schur > MIN_LEVER_M**2:
+            has_offset[j] = True
             basis = np.column_stack([basis, column])
         else:
             camera = ", another pose of the camera" if normal[6 + j, 6 + j] > MIN_LEVER_M**2 else ""
@@ -276,11 +283,11 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
                 f"offset of {robot.joint_names[j]}: left at zero, other places of the markers{camera} or other offsets "
                 "look the same"
             )
-    return EstimablePose(basis, found, tuple(undecided))
+    return EstimablePose(basis, has_offset, tuple(undecided))
 
 
 def _null_direction(direction: NDArray) -> str:
-    """Describe a rotation and shift (6,) of the base that changes nothing."""
+    """Describe a rotation and shift (6,) of the base that changes no residual."""
     turn = direction[:3]
     shift = direction[3:]
     size = np.linalg.norm(turn)
@@ -299,18 +306,18 @@ def _vector(values: NDArray) -> str:
     return "(" + ", ".join(f"{value + 0.0:.2f}" for value in np.round(values, 2)) + ")"
 
 
-# Standard errors of a registration by leaving out blocks of frames.
+# Standard errors of a registration, from leaving out blocks of frames.
 
 
 N_FRAME_BLOCKS = 10
-"""Number of blocks of consecutive frames: long enough that errors of one do not continue in the next."""
+"""Number of blocks of consecutive frames, which are so long that their errors are almost uncorrelated."""
 
 
 def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[NDArray, NDArray]:
     """Return the standard errors (6 + n,) of the parameters and (P, 3) of the places; zero for fixed parameters.
 
-    Jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The jackknife: a
-    review"). It allows for residuals that are correlated between neighbouring frames, as deflections are.
+    They result from a jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974,
+    "The jackknife: a review"). It allows for correlated residuals of neighbouring frames, such as deflections.
     """
     n_blocks = min(N_FRAME_BLOCKS, len(weights))
     residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)

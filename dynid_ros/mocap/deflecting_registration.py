@@ -1,10 +1,10 @@
-"""Registration of an arm whose joints give way: the deflections of each frame are estimated along with it.
+"""Registration of an arm with elastic joints, whose deflections in each frame are estimated together with it.
 
-A stiff registration equates links and motors, and deflections of half a degree move markers by millimetres, as much as
-the deflections of interest. Here each frame has deflections of its own, drawn to zero by their typical size, and the
-kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment; Triggs et al. 2000), which
-leaves the camera's pose and the places of the markers. The typical deflection of each joint follows from the data
-(expectation maximisation; Dempster, Laird and Rubin 1977).
+A stiff registration assumes that links follow their motors, so it absorbs a part of the deflections, which move markers
+by millimetres. Here the deflections of each frame are unknowns with a normal prior of mean zero and typical size. They
+are eliminated frame by frame (a bundle adjustment; Triggs et al. 2000), which leaves the camera's pose and the places
+of the markers. The typical deflection of each joint follows from the data (expectation maximisation; Dempster, Laird
+and Rubin 1977).
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_posi
 
 MAX_ITERATIONS = 40
 CONVERGENCE_STEP = 1e-6
+"""Largest step of any parameter (rad, m) at which the iteration ends."""
 FIRST_DEFLECTION_RAD = np.deg2rad(1.0)
-"""Initial deflection, rad; a prismatic joint has a tenth of that in m."""
+"""Initial typical deflection, rad; that of a prismatic joint in m is a tenth of the number."""
 
 FIRST_NOISE_M = 1e-3
 """Initial standard deviation of a coordinate, m."""
 
 MIN_DEFLECTION = 1e-6
+"""Smallest typical deflection, rad or m."""
 N_LEFT_OUT_BLOCKS = 10
 """Number of blocks of consecutive frames that are left out in turn for the standard errors."""
 
@@ -40,12 +42,12 @@ class DeflectingRegistration:
     Attributes:
         rotation: Rotation (3, 3) from the camera frame to the base frame.
         shift: Shift (3,) from the camera frame to the base frame, m.
-        places: Places (P, 3) of the markers, m.
+        places: Places (P, 3) of the markers in the frames of their links, m.
         deflection: Link minus motor positions (K, n), rad or m.
-        typical: Typical sizes (n,) of the deflections.
-        noise: Standard deviation of a coordinate, m.
-        weights: Weights (K, P).
-        errors: Standard errors (6 + 3 P,) of rotation and shift of the base, and of the places.
+        typical: Typical sizes (n,) of the deflections, RMS, rad or m.
+        noise: Standard deviation of a marker's coordinate, m.
+        weights: Weights (K, P) of squared residuals; zero for outliers and where not seen.
+        errors: Standard errors (6 + 3 P,) of rotation (rad) and shift (m) of the base, and of the places, m.
     """
 
     rotation: NDArray
@@ -67,10 +69,12 @@ class DeflectingRegistration:
 def fit_deflecting(
     seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: NDArray, weights: NDArray
 ) -> DeflectingRegistration:
-    """Fit from the result of a stiff registration; all `places` are finite, and markers determine more than n numbers.
+    """Fit the registration, starting from the result of a stiff one.
+
+    All `places` must be finite, and `redundant(seen)` must hold.
 
     Args:
-        seen: Markers and motors.
+        seen: Positions of markers and motors.
         rotation: Rotation (3, 3) from the camera frame to the base frame.
         shift: Shift (3,) from the camera frame to the base frame, m.
         places: Places (P, 3), m.
@@ -95,7 +99,7 @@ def fit_deflecting(
         state.rotation = turned @ state.rotation
         state.shift = turned @ state.shift + step[3:6]
         state.places = state.places + step[6:].reshape(-1, 3)
-        state.deflection = state.deflection + np.concatenate([own + coupled @ step for own, coupled in moves])
+        state.deflection = state.deflection + np.concatenate([alone + coupled @ step for alone, coupled in moves])
         if iteration > 5 and np.max(np.abs(step)) < CONVERGENCE_STEP:
             break
     state.errors = _errors(*_linearised(seen, state, reweigh=False), state)
@@ -105,10 +109,10 @@ def fit_deflecting(
 def _errors(
     normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDArray]], state: DeflectingRegistration
 ) -> NDArray:
-    """Return the standard errors (6 + 3 P,) by a jackknife over blocks and by the common part of the deflections.
+    """Return the standard errors (6 + 3 P,) from a jackknife over blocks and from the mean deflection of each joint.
 
-    The common part of all frames is taken as zero where it is undetermined (first and last joint). Its uncertainty is
-    the typical size of the deflections.
+    Where the mean deflection over all frames is undetermined (first and last joint), its estimate is zero, and its
+    uncertainty is the typical size of the deflections.
     """
     whole = normals.sum(axis=0)
     left_out = left_out_steps(normals, gradients, rcond=1e-12)
@@ -120,10 +124,13 @@ def _errors(
 def _linearised(
     seen: SeenOnLinks, state: DeflectingRegistration, *, reweigh: bool
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
-    """Return normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames, with the deflections eliminated.
+    """Return the linearised problem of B blocks of frames, with the deflections eliminated.
 
-    Weights, noise and typical deflections are updated on the way. The third result holds the deflections' own steps and
-    their dependence on the other steps.
+    With `reweigh`, weights, noise and typical deflections in `state` are updated.
+
+    Returns:
+        Normal matrices (B, 6 + 3 P, 6 + 3 P), gradients (B, 6 + 3 P), and for each block the steps (k, n) of the
+        deflections without other steps, and their dependence (k, n, 6 + 3 P) on the other steps.
     """
     markers = replace(seen.markers, places=state.places)
     blocks = np.array_split(np.arange(len(seen.motor)), min(N_LEFT_OUT_BLOCKS, len(seen.motor)))
@@ -132,7 +139,7 @@ def _linearised(
     residual = seen.positions @ state.rotation.T + state.shift - predicted
     turn = frames.rotation[:, markers.links]
     if reweigh:
-        # Distances are those from each marker's median on its link: a wrong place does not exclude it for ever.
+        # Distances are taken from each marker's median place, so that a marker with a wrong place can recover.
         places = np.einsum("kpji,kpj->kpi", turn, residual)
         length = markers.distances(places - np.nanmedian(places, axis=0))
         scale = np.median(length[np.isfinite(length)]) / MEDIAN_NORM_OF_3
@@ -143,7 +150,7 @@ def _linearised(
     normals = []
     gradients = []
     moves = []
-    spent = 0.0
+    deflection_dof = 0.0  # effective number of parameters of the deflections
     variances = []
     for rows in blocks:
         weight = np.repeat(state.weights[rows], 3, axis=1)[..., None]
@@ -154,16 +161,16 @@ def _linearised(
         inner = Jw @ J
         inverse = np.linalg.inv(inner + np.diag(prior))
         across = Jw @ A
-        own = inverse @ (Jw @ r - prior[:, None] * state.deflection[rows][..., None])
+        alone = inverse @ (Jw @ r - prior[:, None] * state.deflection[rows][..., None])
         follow = inverse @ across
-        moves.append((own[..., 0], follow))
+        moves.append((alone[..., 0], follow))
         Aw = (A * weight).reshape(-1, A.shape[-1])
         normals.append(Aw.T @ A.reshape(Aw.shape) - np.einsum("kia,kib->ab", across, follow, optimize=True))
-        gradients.append(Aw.T @ r.ravel() - np.einsum("kia,ki->a", across, own[..., 0]))
-        spent += float(np.einsum("kij,kji->", inverse, inner))
+        gradients.append(Aw.T @ r.ravel() - np.einsum("kia,ki->a", across, alone[..., 0]))
+        deflection_dof += float(np.einsum("kij,kji->", inverse, inner))
         variances.append(np.einsum("kjj->kj", inverse))
     if reweigh:
-        dof = ((state.weights > 0) @ markers.dof).sum() - spent - (6 + markers.dof.sum())
+        dof = ((state.weights > 0) @ markers.dof).sum() - deflection_dof - (6 + markers.dof.sum())
         squares = float(np.sum(residual**2))
         state.noise = float(np.sqrt(squares / max(dof, 1.0)))
         power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)
@@ -172,7 +179,7 @@ def _linearised(
 
 
 def _others(predicted: NDArray, turn: NDArray) -> NDArray:
-    """Return the derivatives (K, 3 P, 6 + 3 P) of the residuals by the base's frame and the places."""
+    """Return the derivatives (K, 3 P, 6 + 3 P) of the residuals by rotation and shift of the base and by the places."""
     n_frames, n_markers = predicted.shape[:2]
     matrix = np.zeros((n_frames, n_markers, 3, 6 + 3 * n_markers))
     matrix[..., :3] = turning(predicted)
@@ -183,7 +190,7 @@ def _others(predicted: NDArray, turn: NDArray) -> NDArray:
 
 
 def redundant(seen: SeenOnLinks) -> bool:
-    """Return whether markers of most frames give more numbers than the positions of the joints that move them."""
-    there = np.isfinite(seen.positions).all(axis=2)
+    """Return whether the markers in most frames have more degrees of freedom than there are joints that move them."""
+    is_seen = np.isfinite(seen.positions).all(axis=2)
     n_joints = int(seen.markers.beyond(seen.robot).any(axis=0).sum())
-    return bool(np.median(there @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1
+    return bool(np.median(is_seen @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1

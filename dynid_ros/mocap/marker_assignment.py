@@ -31,6 +31,7 @@ MAX_FRAMES = 300
 MIN_MOTION_STD_M = 0.01
 """Smallest standard deviation of a coordinate of a marker on a body that moves, m."""
 MAX_COMPARED_TRIALS = 6
+"""Largest number of trial poses of the camera that are compared with all bodies."""
 MAX_STRAY_RATIO = 0.5
 """Ratio of the stray on the best link to the stray on the second best, above which the choice is doubtful."""
 

@@ -19,21 +19,22 @@ BASE = -1
 
 BODY_RADIUS = 0.1
 """Distance of a body's virtual markers from its origin, m: the size of real bodies, so that errors of position and
-rotation count as for real markers."""
+rotation have the same weight as with real markers."""
 
 FREE = 3.0
-"""Independent numbers per marker; K markers of a rigid body that the tracker has fitted have 6 / K."""
+"""Number of independent coordinates per marker; K markers of a rigid body that the tracker has fitted have 6 / K."""
 
 FITTED_BODY_STD_M = 1e-5
-"""Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers are
-measured with more noise."""
+"""Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers have
+more noise."""
 
 N_POSE_NUMBERS = 6.0
 LINE = 5.0
-"""Independent numbers of a rigid body's pose, and of two markers, which no rotation about their line moves."""
+"""Number of independent coordinates of a rigid body's pose, and of two markers, which lack the rotation about their
+line."""
 
 MIN_SPREAD_M = 0.01
-"""RMS spread of markers across their longest direction, m, below which they are collinear."""
+"""RMS distance of markers from their common line, m, below which they are collinear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +45,9 @@ class MarkerSet:
         names: Names (P,) of the markers, for messages.
         links: Indices (P,) of the links, -1 for the base.
         places: Places (P, 3) in the link's frame, m; NaN where unknown.
-        dof: Independent numbers (P,) of a marker's position: 3, or 6 / K for K markers of a rigid body that keep their
-            distances exactly, because the tracker reports a fitted body.
-        bodies: Numbers (P,) of the fitted bodies, whose markers are right or wrong together.
+        dof: Numbers (P,) of independent coordinates of each marker: 3, or 6 / K for K markers of a rigid body whose
+            distances are exactly constant because the tracker reports a fitted pose.
+        bodies: Indices (P,) of the fitted bodies, whose markers are outliers only together.
     """
 
     names: tuple[str, ...]
@@ -66,10 +67,10 @@ class MarkerSet:
         *,
         bodies: Sequence[str] | None = None,
     ) -> MarkerSet:
-        """Return markers on links of `robot`, its base included, given by name.
+        """Return markers on links of `robot`, or on its base, from the names of the links.
 
-        With `bodies`, the tracked body of each, `dof` follows from the number of markers of a body; see also
-        `with_bodies`.
+        With `bodies`, the names of each marker's tracked body, `dof` follows from the number of markers of a body; see
+        also `with_bodies`.
 
         Raises:
             MocapError: A link is unknown, or shapes do not fit.
@@ -98,11 +99,11 @@ class MarkerSet:
         return len(self.names)
 
     def beyond(self, robot: RobotModel) -> NDArray:
-        """Return a mask (P, n) of the joints that move a marker."""
+        """Return a mask (P, n) of the joints that move each marker."""
         return np.pad(robot.chain.moved, ((0, 0), (0, 1)))[:, self.links].T
 
     def select(self, keep: NDArray) -> MarkerSet:
-        """Return some of the markers by a mask (P,) or indices."""
+        """Return the markers in a mask (P,) or with given indices."""
         names = tuple(np.array(self.names, dtype=object)[keep])
         return MarkerSet(names, self.links[keep], self.places[keep], self.dof[keep], self.bodies[keep])
 
@@ -112,9 +113,9 @@ class MarkerSet:
         return np.bincount(self.bodies, minlength=self.size)[self.bodies] == 1
 
     def with_bodies(self, positions: NDArray) -> MarkerSet:
-        """Return the markers with tracked bodies: markers of a link whose distances do not vary.
+        """Return the markers with tracked bodies, which are markers of one link whose distances do not vary.
 
-        Such markers hold the six numbers of a pose, whatever their number.
+        Such markers together have the six degrees of freedom of a pose, whatever their number.
 
         Args:
             positions: Marker positions (M, P, 3) in any frame, m.
@@ -128,36 +129,37 @@ class MarkerSet:
         return replace(self, dof=_independent(bodies, self.dof), bodies=bodies)
 
     def distances(self, residual: NDArray) -> NDArray:
-        """Return lengths (..., P) of residuals (..., P, 3) for the judgement of outliers, m; infinite where not finite.
+        """Return lengths (..., P) of residuals (..., P, 3), m, for tests of outliers; infinite where not finite.
 
-        Markers of a tracked body share one length, that of a single marker with the same squares per independent
-        number: a pose of the tracker is an outlier as a whole or not at all.
+        Markers of a tracked body share one length, that of a single marker with the same mean square per degree of
+        freedom, so that a pose of the tracker is an outlier as a whole or not at all.
         """
-        found = lengths(residual)
+        result = lengths(residual)
         for body in np.flatnonzero(np.bincount(self.bodies) > 1):
-            own = np.flatnonzero(self.bodies == body)
-            there = np.isfinite(found[..., own])
-            squares = np.sum(np.where(there, found[..., own], 0.0) ** 2, axis=-1)
-            common = np.sqrt(FREE * squares / np.maximum(there @ self.dof[own], 1.0))
-            found[..., own] = np.where(there, common[..., None], np.inf)
-        return found
+            members = np.flatnonzero(self.bodies == body)
+            seen = np.isfinite(result[..., members])
+            squares = np.sum(np.where(seen, result[..., members], 0.0) ** 2, axis=-1)
+            common = np.sqrt(FREE * squares / np.maximum(seen @ self.dof[members], 1.0))
+            result[..., members] = np.where(seen, common[..., None], np.inf)
+        return result
 
 
 def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
-    """Return the degrees of freedom (P,) of markers; those of one body share the six of its pose."""
+    """Return the degrees of freedom (P,) of markers; the markers of a body share the six of its pose."""
     count = np.bincount(bodies)[bodies]
     return np.where(count > 1, np.where(count > 2, N_POSE_NUMBERS, LINE) / count, dof)
 
 
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
-    """Refuse markers that cannot determine the angle of a joint before them.
-
-    Joints that move no marker are not concerned.
+    """Refuse markers that cannot determine the angle of a joint that moves them.
 
     Args:
         robot: Model of the arm.
         markers: Markers with their links.
         positions: Marker positions (M, P, 3) in any frame, m, for the shape of each link's markers.
+
+    Raises:
+        MocapError: No marker on a moving link is seen, or a joint moves one or two markers only, or markers in line.
     """
     seen = np.isfinite(positions).all(axis=2).any(axis=0)
     if not (markers.links[seen] > BASE).any():
@@ -184,7 +186,7 @@ def _on_one_line(positions: NDArray) -> bool:
     """Return whether markers of one rigid body are collinear, by the median frame in which all of them are seen."""
     whole = positions[np.isfinite(positions).all(axis=(1, 2))]
     if not len(whole):
-        return False  # never together: cannot be determined here, the rank of each frame will show
+        return False  # never seen together: the rank of each frame decides later
     spread = np.linalg.svd(whole - whole.mean(axis=1, keepdims=True), compute_uv=False) / np.sqrt(positions.shape[1])
     return bool(np.median(spread[:, 1]) < MIN_SPREAD_M)
 
@@ -192,12 +194,12 @@ def _on_one_line(positions: NDArray) -> bool:
 def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BODY_RADIUS) -> NDArray:
     """Return three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `dof` is 2 each.
 
-    They lie on a circle about the body's origin, so that its translation and its rotation stay uncorrelated.
+    The markers lie on a circle about the body's origin, so that errors of translation and rotation stay uncorrelated.
 
     Args:
         position: Positions (N, 3), m.
-        quaternion: Quaternions (N, 4) x, y, z, w of any length; zero or NaN: the body was not seen.
-        radius: Radius of the circle, m. Noise of the position counts as much as this radius times that of the angle.
+        quaternion: Quaternions (N, 4) x, y, z, w of any length; zero or NaN if the body was not seen.
+        radius: Radius of the circle, m, which weights errors of the rotation (rad) relative to those of the position.
     """
     q = np.array(quaternion, dtype=float)
     length = np.linalg.norm(q, axis=1, keepdims=True)
@@ -209,14 +211,14 @@ def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BOD
     return np.asarray(position, dtype=float)[:, None] + radius * arms
 
 
-# Positions of markers on the links, and their derivatives by the joint positions.
+# Positions of markers on the links, and their derivatives with respect to the joint positions.
 
 
 class LinkFrames(NamedTuple):
-    """Frames of a chain at M positions, all in the base frame.
+    """Frames of links and axes of joints at M joint positions, all in the base frame.
 
     Attributes:
-        rotation: Rotations (M, n + 1, 3, 3) of the links; the base comes last, so that index -1 finds it.
+        rotation: Rotations (M, n + 1, 3, 3) of the links; the base comes last, so that it has the index -1, `BASE`.
         origin: Origins (M, n + 1, 3), m.
         axis: Unit axes (M, n, 3) of the joints.
         pivot: Points (M, n, 3) on the axes, m.
@@ -248,7 +250,7 @@ def marker_positions(frames: LinkFrames, markers: MarkerSet) -> NDArray:
 
 
 def marker_jacobian(robot: RobotModel, frames: LinkFrames, positions: NDArray, markers: MarkerSet) -> NDArray:
-    """Return the derivatives (M, P, 3, n) of marker positions (M, P, 3) in the base frame by the joint positions."""
+    """Return the derivatives (M, P, 3, n) of marker positions (M, P, 3) in the base frame by the joints' positions."""
     ax, ay, az = (frames.axis[:, None, :, i] for i in range(3))
     x, y, z = (positions[:, :, None, i] - frames.pivot[:, None, :, i] for i in range(3))
     turning = np.stack([ay * z - az * y, az * x - ax * z, ax * y - ay * x], axis=2)

@@ -1,4 +1,7 @@
-"""Marker positions (N, P, 3): N frames of P markers on one body, m, in the camera's frame; NaN where not seen."""
+"""Marker positions (N, P, 3) in N frames of a camera: missing positions, exchanged names, tracks.
+
+Positions are in m in the camera's frame, and NaN where a marker is not seen.
+"""
 
 from __future__ import annotations
 
@@ -14,48 +17,47 @@ from scipy.spatial.distance import cdist
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import median_deviation
 
-# Repeated positions of trackers that see nothing.
+# Repeated positions of trackers that lose a marker.
 
 
 NEIGHBOURS = 4
-"""Number of steps before and after a repeated position that determine the usual step of a marker."""
+"""Number of steps before and after a repeated position that determine the typical step of a marker."""
 JUMP_FRACTION = 0.5
-"""Step into or out of a repeated position, in parts of the median of its neighbours, from which the marker was not
-seen. A marker that comes to rest makes steps of less than 0.3."""
+"""Smallest step into or out of repeated positions, relative to the median of neighbouring steps, that proves that the
+marker was not seen. A marker that comes to rest makes steps of less than 0.3."""
 RESOLUTION_STEPS = 3.0
-"""Steps, in parts of the smallest one, of a marker whose positions are so coarse that they repeat by chance."""
+"""Ratio of typical steps to the smallest step, up to which positions are so coarse that they repeat by chance."""
 
 
 def without_repeated(positions: NDArray) -> NDArray:
     """Return positions (M, P, 3) with NaN where a marker was not seen and its last position was repeated.
 
-    Noise makes no two measurements equal to the last digit. Equal positions are kept where they can be measured: where
-    a marker of a simulation comes to rest, and where the resolution is as coarse as the noise.
+    Due to noise, no two measurements are equal to the last digit. Equal positions are kept if they can be measurements:
+    of a simulated marker that comes to rest, or with a resolution as coarse as the noise.
     """
     same = np.all(positions[1:] == positions[:-1], axis=2)
     if not same.any():
         return positions
-    found = positions.copy()
+    result = positions.copy()
     for p in np.flatnonzero(same.any(axis=0)):
-        own = same[:, p]
-        first = np.flatnonzero(np.isfinite(positions[:, p]).all(axis=1) & ~np.append(False, own))
+        is_repeat = np.append(False, same[:, p])
+        # Frames in which a new position begins, and steps between these positions.
+        first = np.flatnonzero(np.isfinite(positions[:, p]).all(axis=1) & ~is_repeat)
         steps = np.linalg.norm(np.diff(positions[first, p], axis=0), axis=1)
         if not len(steps):
             continue
-        repeats = np.diff(np.append(first, len(positions))) > 1
-        repeats &= np.append(own, False)[first]
+        lengths = np.diff(np.append(first, len(positions)))
+        repeats = (lengths > 1) & np.append(same[:, p], False)[first]
         missing = repeats & _jumps(steps)
-        frozen = np.repeat(missing, np.diff(np.append(first, len(positions))))
-        rows = np.arange(first[0], len(positions))[frozen]
-        rows = rows[np.append(False, own)[rows]]
-        found[rows, p] = np.nan
-    return found
+        rows = np.arange(first[0], len(positions))[np.repeat(missing, lengths)]
+        result[rows[is_repeat[rows]], p] = np.nan
+    return result
 
 
 def _jumps(steps: NDArray) -> NDArray:
-    """Return a mask (S + 1,) of the positions whose steps (S,) in or out are as long as their neighbours.
+    """Return a mask (S + 1,) of the positions with a step (S,) in or out about as long as its neighbours.
 
-    A marker that comes to rest makes shorter steps.
+    A marker that comes to rest makes shorter steps there.
     """
     unknown = np.full(NEIGHBOURS, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([unknown, steps, unknown]), NEIGHBOURS)
@@ -85,7 +87,9 @@ MAX_WORKSPACE_M = 20.0
 
 
 def checked_markers(markers: ArrayLike) -> NDArray:
-    """Return a copy as floats, a marker NaN in all coordinates or in none, and where its last position was repeated.
+    """Return a copy as floats, with all coordinates of a marker NaN where it was not seen.
+
+    These are positions with a NaN, and positions that only repeat the last one.
 
     Args:
         markers: (N, P, 3), or (N, 3) of one marker.
@@ -103,7 +107,7 @@ def checked_markers(markers: ArrayLike) -> NDArray:
     seen = is_seen(positions)
     if not seen.any():
         raise MocapError("no marker is seen in any frame; are these the body's markers?")
-    # The interquartile range: a single ghost far away does not count.
+    # The interquartile range is robust against a false marker far away.
     spread = float(np.max(np.diff(np.percentile(positions[seen], [25, 75], axis=0), axis=0)))
     if spread > MAX_WORKSPACE_M:
         raise MocapError(
@@ -119,14 +123,14 @@ def is_seen(markers: NDArray) -> NDArray:
 
 
 def column_means(values: NDArray, seen: NDArray) -> NDArray:
-    """Return the means (P, ...) of values (N, P, ...) over the frames with a marker; zero for one never seen."""
+    """Return the means (P, ...) of values (N, P, ...) over the frames in which a marker is seen; zero if never seen."""
     mask = seen.reshape(seen.shape + (1,) * (values.ndim - 2))
     count = np.maximum(seen.sum(axis=0), 1).reshape((-1,) + (1,) * (values.ndim - 2))
     return np.sum(np.where(mask, values, 0.0), axis=0) / count
 
 
 def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
-    """Yield two markers i < j that are seen together, and their distances (N,), m; NaN where one is not seen."""
+    """Yield all pairs i < j of markers that are seen together, with distances (N,), m; NaN where one is not seen."""
     for i, j in combinations(range(markers.shape[1]), 2):
         distance = np.linalg.norm(markers[:, i] - markers[:, j], axis=1)
         if np.isfinite(distance).any():
@@ -136,36 +140,37 @@ def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
 def jitter(markers: NDArray) -> float:
     """Return the standard deviation of the noise of markers (K, P, 3) without a model of the motion, m; NaN if unknown.
 
-    It is the smallest by third differences in time and by distances of any two markers. A smooth motion hardly affects
-    the former, a rigid body's motion not at all the latter. Slow errors that move all markers equally affect neither,
-    so the noise about a fitted motion may be larger.
+    It is the smallest estimate from third differences in time and from distances between two markers. A smooth motion
+    hardly affects third differences, and the motion of a rigid body does not affect distances. Slow errors that move
+    all markers equally affect neither, so the noise about a fitted motion may be larger.
     """
     difference = np.diff(markers, n=3, axis=0)
     difference = difference[np.isfinite(difference)]
-    found = [median_deviation(difference) / np.sqrt(20.0)] if difference.size else []
+    # A third difference of white noise has the variance 1 + 9 + 9 + 1 = 20.
+    estimates = [median_deviation(difference) / np.sqrt(20.0)] if difference.size else []
     for _, _, distance in pair_distances(markers):
         together = distance[np.isfinite(distance)]
         if together.size > 3:
-            found.append(median_deviation(together - np.median(together)) / np.sqrt(2.0))
-    return min(found, default=float("nan"))
+            estimates.append(median_deviation(together - np.median(together)) / np.sqrt(2.0))
+    return min(estimates, default=float("nan"))
 
 
 # Exchanged markers, restored by their expected positions.
 
 
 def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDArray]:
-    """Return the markers of the seen points of one frame: least total distance, each within a gate.
+    """Match the points of one frame with markers: least total distance, each distance within a gate.
 
     Args:
-        seen: Points (S, 3), m; NaN for missing ones.
-        expected: Positions (P, 3), m; NaN for unknown ones.
-        gate: Largest distance, m.
+        seen: Points (S, 3), m; NaN for missing points.
+        expected: Expected positions (P, 3) of the markers, m; NaN for unknown positions.
+        gate: Largest distance of a point from its marker, m.
 
     Returns:
-        Indices of seen points and, of equal length, of their markers.
+        Indices of the matched points, and indices of their markers.
     """
     points, places = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (seen, expected))
-    # Pairs beyond the gate have one cost above any sum within it, so that as many as possible are within.
+    # A pair beyond the gate costs more than all pairs within it, so that as many pairs as possible are within.
     distance = cdist(seen[points], expected[places])
     cost = np.where(distance < gate, distance, gate * (1 + len(points)))
     rows, columns = linear_sum_assignment(cost)
@@ -174,17 +179,17 @@ def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDA
 
 
 def reordered(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
-    """Return points (M, P, 3) in the order of their nearest markers, frame by frame; NaN where none is near.
+    """Return points (M, P, 3) in the order of the markers that they match, frame by frame; NaN where no point matches.
 
     Args:
         seen: Points (M, P, 3), m; NaN where not seen.
         expected: Expected positions (M, P, 3) of the markers, m.
-        gate: Largest distance, m.
+        gate: Largest distance of a point from its marker, m.
     """
     ordered = np.full_like(seen, np.nan)
     for frame, (points, places) in enumerate(zip(seen, expected, strict=True)):
-        found, marker = matched(points, places, gate)
-        ordered[frame, marker] = points[found]
+        point, marker = matched(points, places, gate)
+        ordered[frame, marker] = points[point]
     return ordered
 
 
@@ -192,16 +197,16 @@ def reordered(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
 
 
 MAX_UNSEEN_FRAMES = 10
-"""Number of frames for which the last place of an unseen marker determines its name."""
+"""Number of frames for which the last position of an unseen marker serves to recognise it."""
 
 MIN_JUMP_STEPS = 6.0
-"""Step, in parts of the median one, above which names are checked."""
+"""Ratio of a step to the median step, above which names are checked."""
 
 
 def linked(markers: NDArray) -> NDArray:
-    """Return markers (N, P, 3) under the names that they have in most frames.
+    """Return markers (N, P, 3) under the names that they have in most frames, without a model of the motion.
 
-    It needs no model of the motion. Errors accumulate, so this is for a start, not for counting faults.
+    Errors accumulate from frame to frame, so the result serves as a start of a fit, not for counting faults.
 
     Args:
         markers: Positions (N, P, 3), m; NaN where not seen.
@@ -217,7 +222,7 @@ def linked(markers: NDArray) -> NDArray:
         return markers
     jumps = np.flatnonzero(np.any(fresh & (step > MIN_JUMP_STEPS * np.median(step[fresh])), axis=1)) + 1
     reach = 0.5 * _closest(markers)
-    # Which of the positions in a frame is each marker; where and when each was seen last.
+    # Column of each marker's position in each frame; place and frame in which each marker was seen last.
     source = np.empty((n_frames, n_markers), dtype=int)
     current = np.arange(n_markers)
     done = 0
@@ -233,9 +238,9 @@ def linked(markers: NDArray) -> NDArray:
             current = _renamed(current, *matched(markers[k], known, reach))
             done = k
     typical, counts = np.unique(source, axis=0, return_counts=True)
-    # The names are only relative to the first frame's, which need not be the typical ones.
-    own = np.argsort(typical[np.argmax(counts)])
-    return np.take_along_axis(markers, source[:, own][..., None], axis=1)
+    # These names are those of the first frame; return to the names of most frames.
+    order = np.argsort(typical[np.argmax(counts)])
+    return np.take_along_axis(markers, source[:, order][..., None], axis=1)
 
 
 def _closest(markers: NDArray) -> float:
@@ -244,7 +249,7 @@ def _closest(markers: NDArray) -> float:
 
 
 def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
-    """Return the positions (P,) of the markers after some were found; the others keep theirs or share the rest."""
+    """Return the columns (P,) of the markers after some were matched; others keep their column or get a free one."""
     renamed = np.full(len(current), -1)
     renamed[then] = now
     for p in np.flatnonzero(renamed < 0):
@@ -254,7 +259,7 @@ def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
     return renamed
 
 
-# Markers whose order changes from frame to frame, as tracks.
+# Tracks of markers whose order changes from frame to frame.
 
 
 TRACK_GATE_M = 0.03
@@ -265,15 +270,15 @@ MAX_UNSEEN_S = 0.5
 """Time after which an unseen track ends, s."""
 
 MIN_TRACK_SHARE = 0.05
-"""Smallest share of the frames that a track must hold: ghosts are short."""
+"""Smallest fraction of the frames in which a track must be seen: tracks of false markers are short."""
 
 
 def tracks(points: ArrayLike, time: ArrayLike) -> NDArray:
-    """Return points in any order, frame by frame, as tracks (M, T, 3), m; NaN where not seen.
+    """Return tracks (M, T, 3), m, of points whose order differs from frame to frame; NaN where not seen.
 
     Each track predicts its next point by constant velocity. Points and predictions are matched by least total distance
-    within the gate. A point that continues no track starts one. A marker that is hidden for more than half a second
-    comes back as another track: `bodies` and links join them.
+    within the gate. A point that continues no track starts a new one. A marker that is hidden for more than half a
+    second continues as another track, which `bodies` assigns to the same body.
 
     Args:
         points: Points (M, S, 3), m; NaN for missing ones.
@@ -297,15 +302,15 @@ def tracks(points: ArrayLike, time: ArrayLike) -> NDArray:
         velocity = velocity[alive]
         when = when[alive]
         ahead = (now - when)[:, None]
-        # Velocity is trusted for a few frames only; a hidden marker may have reversed.
-        found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), TRACK_GATE_M)
+        # The velocity holds for 0.1 s at most; a hidden marker may reverse.
+        point, track = matched(row, last + velocity * np.minimum(ahead, 0.1), TRACK_GATE_M)
         if len(track):
-            fresh = (row[found] - last[track]) / ahead[track]
-            velocity[track] = (velocity[track] + fresh) / 2  # half of the noise of a difference stays out
-            last[track] = row[found]
+            fresh = (row[point] - last[track]) / ahead[track]
+            velocity[track] = (velocity[track] + fresh) / 2  # the mean reduces the noise of differences
+            last[track] = row[point]
             when[track] = now
-            owner[frame, found] = current[track]
-        new = np.setdiff1d(np.flatnonzero(np.isfinite(row).all(axis=1)), found)
+            owner[frame, point] = current[track]
+        new = np.setdiff1d(np.flatnonzero(np.isfinite(row).all(axis=1)), point)
         if len(new):
             begun = np.arange(count, count + len(new))
             count += len(new)
@@ -314,7 +319,7 @@ def tracks(points: ArrayLike, time: ArrayLike) -> NDArray:
             last = np.concatenate([last, row[new]])
             velocity = np.concatenate([velocity, np.zeros((len(new), 3))])
             when = np.append(when, np.full(len(new), now))
-    # Only tracks that last get a column of their own: a recording with many ghosts begins a track in most frames.
+    # Only lasting tracks get a column: a recording with many false markers starts a track in most frames.
     lasting = np.flatnonzero(np.bincount(owner[owner >= 0], minlength=count) >= MIN_TRACK_SHARE * len(seen))
     frames, points_of = np.nonzero(np.isin(owner, lasting))
     result = np.full((len(seen), len(lasting), 3), np.nan)

@@ -1,4 +1,4 @@
-"""Link angles of a recording with markers: clocks, pose of the camera and places of the markers are estimated along."""
+"""Link angles of a recording with markers, with estimates of clocks, pose of the camera and places of the markers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 
-# Angles by which bodies turn within a short time. They do not depend on the poses of camera and markers.
+# Turns: angles by which bodies rotate within a short time. They do not depend on the poses of camera and markers.
 
 
 GRID_STEP_S = 0.02
-"""Step of the grid, s."""
+"""Spacing of the times at which turns are computed, s."""
 
 TURN_INTERVAL_S = 0.1
-"""Time within which a turn is measured, s: long for the markers' noise, short for the motion."""
-
-# Markers and rigid bodies, resampled to the time stamps of one camera.
-
+"""Time over which a turn is measured, s: long enough to exceed the markers' noise, short enough to follow motion."""
 
 MAX_GAP_INTERVALS = 1.5
-"""Longest interval between two samples, in typical ones, that is interpolated."""
+"""Longest interval between two samples that is interpolated, in typical intervals."""
 
 
 def grid(time: NDArray) -> NDArray:
@@ -74,7 +71,7 @@ def body_turns(time: NDArray, positions: NDArray) -> NDArray:
 
 
 def _interpolated(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
-    """Return values (M, ...) by linear interpolation; NaN next to a NaN."""
+    """Return values (G, ...) at times `at` (G,) by linear interpolation; NaN next to a NaN."""
     after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
     share = (at - time[after - 1]) / (time[after] - time[after - 1])
     share = share.reshape(-1, *[1] * (values.ndim - 1))
@@ -82,7 +79,7 @@ def _interpolated(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
 
 
 def _angle(rotation: NDArray) -> NDArray:
-    """Return the angles (...) of rotations (..., 3, 3), rad; by sine and cosine, which is exact for small ones."""
+    """Return the angles (...) of rotations (..., 3, 3), rad, from sine and cosine, which is exact for small angles."""
     sine = np.stack([rotation[..., i, j] - rotation[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=-1)
     return np.arctan2(np.linalg.norm(sine, axis=-1), np.trace(rotation, axis1=-2, axis2=-1) - 1)
 
@@ -92,8 +89,8 @@ MAX_OVERLAP_OFFSET_S = 1.0
 
 MIN_CORRELATION = 0.8
 SUFFICIENT_CORRELATION = 0.95
-"""Smallest correlation of turning speeds, of the middle one of several bodies, that is accepted, and the one above
-which no further pair is tried."""
+"""Smallest correlation of turns (the median of several bodies) that is accepted, and correlation above which no further
+pair of body and link is tried."""
 
 
 def first_clock(
@@ -103,15 +100,18 @@ def first_clock(
     positions: NDArray,
     bodies: Sequence[tuple[NDArray, int | None]],
 ) -> ClockAlignment:
-    """Return the clock alignment by which each body turns as fast as its link.
+    """Return the clock alignment at which each body turns as fast as its link.
 
     Args:
         robot: Model of the arm.
-        recording: Recording of its joints alone.
+        recording: Recording of the joints of the arm, in its order.
         time: Times (M,) of the camera, s.
         positions: Marker positions (M, P, 3), m; NaN where not seen.
-        bodies: Columns of three or more rigidly connected markers, and the index of their link; None: unknown, then the
-            best pair of a body and a link is taken.
+        bodies: Columns of three or more rigidly connected markers, and the index of their link. None: the link is
+            unknown; the best pair of a body and a link is used.
+
+    Raises:
+        MocapError: Records do not overlap in time, and no body turns like a link.
     """
     overlap = min(recording.time[-1], time[-1]) - max(recording.time[0], time[0])
     near = overlap > 0.5 * min(recording.duration, time[-1] - time[0])
@@ -123,7 +123,7 @@ def first_clock(
     error = "no body of three markers turns with a link"
     for pairs in trials:
         try:
-            found = align_clocks(
+            clock = align_clocks(
                 grid(recording.time),
                 np.stack([link for _, link in pairs], axis=1),
                 grid(time),
@@ -134,13 +134,13 @@ def first_clock(
         except RecordingError as reason:
             error = str(reason)
             continue
-        if _match(found) > (MIN_CORRELATION if best is None else _match(best)):
-            best = found
+        if _match(clock) > (MIN_CORRELATION if best is None else _match(best)):
+            best = clock
         if best is not None and _match(best) > SUFFICIENT_CORRELATION:
             break
     if best is not None:
         return best
-    if near:  # nothing turns: the stamps are what there is
+    if near:  # no body turns like a link: assume that both clocks agree
         return ClockAlignment(0.0, 0.0, float(time[[0, -1]].mean()), np.full(2, np.nan), np.empty(0), ())
     raise MocapError(
         f"{recording.source} and its markers do not overlap in time: joints from {recording.time[0]:.3f} to "
@@ -150,12 +150,18 @@ def first_clock(
 
 
 def _match(clock: ClockAlignment) -> float:
+    """Return the median correlation of an alignment."""
     return float(np.nanmedian(clock.correlation))
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Points of one marker or body: times (N,) in s, points (N, Q, 3) in m, NaN where not seen."""
+    """Points of one marker or body.
+
+    Attributes:
+        time: Times (N,), s.
+        points: Points (N, Q, 3), m; NaN where not seen.
+    """
 
     time: NDArray
     points: NDArray
@@ -164,8 +170,8 @@ class Stream:
 def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDArray]]:
     """Return the times (M,) of the fastest stream, and the points (M, Q, 3) of each stream at these times.
 
-    Streams of one camera have equal stamps and pass unchanged. Otherwise points are interpolated linearly, and are NaN
-    in gaps.
+    Streams of one camera have equal time stamps and remain unchanged. Otherwise points are interpolated linearly, and
+    are NaN in gaps.
     """
     if not streams:
         raise MocapError("no markers or bodies to take link angles from; expected topics of PoseStamped or PoseArray")
@@ -180,6 +186,7 @@ def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDAr
 
 
 def _at(stream: Stream, time: NDArray) -> NDArray:
+    """Return the points (M, Q, 3) of a stream at times (M,), by linear interpolation; NaN in gaps."""
     if len(stream.time) == len(time) and np.array_equal(stream.time, time):
         return stream.points
     after = np.clip(np.searchsorted(stream.time, time), 1, len(stream.time) - 1)
@@ -194,30 +201,30 @@ def _at(stream: Stream, time: NDArray) -> NDArray:
 
 
 MARKER = re.compile(r"(.*)\[\d+\]$")
-"""Name of a marker of a PoseArray."""
+"""Pattern of the names of markers of a PoseArray, "<topic>[<index>]"."""
 
 FIRST_OFFSET_ERROR_S = 0.3
-"""Largest error of the first offset, s."""
+"""Largest error of the first clock offset, s."""
 
 CONVERGENCE_OFFSET_S = 2e-4
-"""Change of the offset that ends the iteration, s."""
+"""Change of the clock offset at which the iteration ends, s."""
 
 MAX_ITERATIONS = 4
 MAX_JUMP_SHARE = 0.01
-"""Share of the frames with a jump above which the indices of a PoseArray are not constant."""
+"""Fraction of frames with a jump above which the indices of a PoseArray do not identify markers."""
 
 Columns = dict[str, tuple[list[int], str | None]]
-"""Columns among all positions, and link, of each marker or body."""
+"""Columns of each marker or body among all positions, and its link, by name; None: the link is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class MocapLinks:
-    """Links of a recorded motion as measured by a camera.
+    """Link angles of a recorded motion that a camera measured.
 
     Attributes:
-        angles: Angles of the links on the camera's clock.
+        angles: Angles of the links at times of the camera's clock.
         registration: Pose of the camera and places of the markers.
-        clock: Alignment of the camera's clock to the robot's.
+        clock: Alignment of the camera's clock with the robot's.
     """
 
     angles: LinkAngles
@@ -239,17 +246,17 @@ def mocap_links(
 ) -> MocapLinks:
     """Estimate link angles from the markers and rigid bodies of a recording.
 
-    Registration, link angles and clocks depend on each other and are estimated in turn: a rough offset from speeds,
-    then registration, angles and offset until the offset converges.
+    Registration, link angles and clocks depend on each other. A first clock offset follows from turns; then
+    registration, angles and offset are estimated in turn until the offset converges.
 
     Args:
         robot: Model of the arm.
         recording: Recording with `poses` and the joints of `robot`, all of which should move.
-        links: Link by body (a topic of PoseStamped) or marker ("<topic>[<index>]" of a PoseArray). A topic of a
-            PoseArray means all its markers; the link None is to be found. None: all markers of the recording, links to
-            be found.
+        links: Link of each body (a topic of PoseStamped) or marker ("<topic>[<index>]" of a PoseArray). A topic of a
+            PoseArray means all its markers. For a link of None, the link is estimated. None: all markers of the
+            recording, with estimated links.
         offsets: Whether constant differences between zeros of encoders and links are estimated, see `register`.
-        stiff: Whether the links are where the motors are in the registration, see `register`.
+        stiff: Whether the registration assumes links at the positions of their motors, see `register`.
 
     Raises:
         MocapError: The recording lacks a name, there is no common motion, or markers do not suffice; see `register`,
@@ -288,7 +295,7 @@ def mocap_links(
 def _markers(
     robot: RobotModel, recording: Recording, links: Mapping[str, str | None] | None
 ) -> tuple[NDArray, NDArray, Columns]:
-    """Return times (M,), positions (M, P, 3), and for each body or marker its columns and its link."""
+    """Return times (M,), positions (M, P, 3) of all markers, and the columns and link of each body or marker."""
     poses = recording.poses
     wanted: dict[str, str | None] = {}
     for name, link in (dict.fromkeys(poses) if links is None else links).items():
@@ -303,7 +310,7 @@ def _markers(
     streams = {}
     for name in wanted:
         series = poses[name]
-        # Markers of a camera's own file have names of their own, and no orientation.
+        # Single markers from a file of the camera system have arbitrary names, but no orientation.
         single = MARKER.match(name) or not np.isfinite(series.quaternion).any()
         points = series.position[:, None] if single else body_markers(series.position, series.quaternion)
         streams[name] = Stream(series.time, points)
@@ -317,7 +324,11 @@ def _markers(
 
 
 def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tuple[NDArray, int | None]]:
-    """Return columns of rigidly connected markers with the index of the link: of known links, else by distances."""
+    """Return columns of rigidly connected markers with the index of their link.
+
+    If any links are known, these are the markers of each known link. Otherwise markers with constant distances form
+    bodies, with None for the link.
+    """
     known: dict[str, list[int]] = {}
     for where, link in columns.values():
         if link in robot.link_names:
@@ -330,25 +341,25 @@ def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tup
 
 
 def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Columns, NDArray, list[str]]:
-    """Return markers without a link whose indices change as tracks."""
+    """Replace markers of unknown link by tracks if their indices do not identify them; add a remark then."""
     loose = [name for name, (_, link) in columns.items() if link is None and MARKER.match(name)]
     where = [columns[name][0][0] for name in loose]
     steps = np.linalg.norm(np.diff(positions[:, where], axis=0), axis=2)
     jumps = np.any(np.where(np.isfinite(steps), steps, 0.0) > TRACK_GATE_M, axis=1)
     if not loose or np.mean(jumps) <= MAX_JUMP_SHARE:
         return columns, positions, []
-    found = tracks(positions[:, where], time)
+    joined = tracks(positions[:, where], time)
     first = positions.shape[1]
     kept = {name: entry for name, entry in columns.items() if name not in loose}
-    new: Columns = {f"track {i}": ([first + i], None) for i in range(found.shape[1])}
-    remark = f"indices of markers change from frame to frame: {found.shape[1]} tracks were made of them"
-    return kept | new, np.concatenate([positions, found], axis=1), [remark]
+    new: Columns = {f"track {i}": ([first + i], None) for i in range(joined.shape[1])}
+    remark = f"indices of markers change from frame to frame: {joined.shape[1]} tracks were made of them"
+    return kept | new, np.concatenate([positions, joined], axis=1), [remark]
 
 
 def _assigned(
     robot: RobotModel, columns: Columns, positions: NDArray, motor: NDArray
 ) -> tuple[MarkerSet, NDArray, list[str]]:
-    """Return markers with a link each, their positions, and remarks."""
+    """Return the markers on links, their positions (M, P, 3), and remarks; unknown links are estimated."""
     points = [
         (name if len(where) == 1 else f"{name} ({i})", column, link, name)
         for name, (where, link) in columns.items()
@@ -357,11 +368,12 @@ def _assigned(
     loose = [point for point in points if point[2] is None]
     remarks: list[str] = []
     if loose:
-        found = assign(robot, motor, positions[:, [column for _, column, _, _ in loose]])
+        assignment = assign(robot, motor, positions[:, [column for _, column, _, _ in loose]])
+        assigned = list(zip(loose, assignment.links, strict=True))
         points = [point for point in points if point[2] is not None]
-        points += [(n, c, link, b) for (n, c, _, b), link in zip(loose, found.links, strict=True) if link is not None]
-        pairs = ", ".join(f"{n} on {link}" for (n, *_), link in zip(loose, found.links, strict=True))
-        remarks = [f"links found: {pairs}", *found.remarks]
+        points += [(name, column, link, body) for (name, column, _, body), link in assigned if link is not None]
+        pairs = ", ".join(f"{name} on {link}" for (name, *_), link in assigned)
+        remarks = [f"links found: {pairs}", *assignment.remarks]
     names, where, links, body = zip(*points, strict=True)
     markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, bodies=body)
     return markers, positions[:, list(where)], remarks

@@ -1,4 +1,4 @@
-"""Axis about which a body turns, a point on it, and the places of the markers about it, from its markers alone."""
+"""Axis of a rotating body, a point on the axis, and the places of the body's markers around it, from markers alone."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,14 +12,14 @@ from dynid_ros.estimation.robust import lengths
 from dynid_ros.mocap.markers import checked_markers, column_means, is_seen
 
 MAX_AXIS_ERROR_RAD = 0.1
-"""Largest standard error of a direction: beyond, the estimate is as good as random."""
+"""Largest standard error of a direction, rad: above, the estimate is almost random."""
 MAX_CENTER_ERROR_OF_RADIUS = 0.5
-"""Largest standard error of the centre, in parts of the largest radius."""
+"""Largest standard error of the centre, relative to the largest radius."""
 MAX_ITERATIONS = 200
 CONVERGENCE_STEP = 1e-9
-"""Change of the centre between two iterations, in parts of the largest radius, that ends them."""
+"""Change of the centre, relative to the largest radius, at which the iteration ends."""
 MIN_VARIATION_M = 1e-9
-"""Variation of positions that is told from rounding."""
+"""Smallest variation of positions, m; less may be rounding."""
 TOO_SHORT_ARCS = (
     "the markers' arcs are too short for their noise to determine where the axis is; turn the joint further, and put "
     "markers farther from its axis and at different angles about it. Or the body does not turn about one axis alone: "
@@ -33,7 +33,7 @@ class Axis:
 
     Attributes:
         direction: Unit vector (3,).
-        covariance: Covariance (3, 3) of the direction, rad²; zero along it.
+        covariance: Covariance (3, 3) of the direction, rad²; zero along the direction itself.
         noise: Standard deviation of the markers' positions along the axis, m.
     """
 
@@ -48,14 +48,14 @@ class Axis:
 
 
 def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Axis:
-    """Return the direction along which the markers' positions, each about its own mean, vary least.
+    """Return the direction along which the markers' positions, each minus its mean, vary least.
 
-    Gamage and Lasenby 2002; Lightcap and Banks 2007, eq. 11 with its square. The body need not be rigid as long as
-    each marker keeps to its circle. Noise is isotropic, so the eigenvector of noisy positions is consistent. Its errors
+    Gamage and Lasenby 2002; Lightcap and Banks 2007, eq. 11 with squared terms. The body need not be rigid, as long as
+    each marker stays on its circle. For isotropic noise the eigenvector of noisy positions is consistent. Its errors
     are those of principal components, and allow for residuals that are correlated in time.
 
-    One marker is enough if its arc bows out of the noise. Markers at different angles about the axis are far more
-    informative.
+    One marker is enough if the height of its arc exceeds the noise. Markers at different angles about the axis are far
+    more informative.
 
     Args:
         markers: Positions (N, P, 3), m; NaN where a marker is not seen; without outliers.
@@ -75,7 +75,7 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     variances, directions = np.linalg.eigh(np.einsum("kpi,kpj->ij", offsets, offsets) / dof)
     noise = max(variances[0], 0.0)
     gaps = variances[1:] - variances[0]
-    # Rounding alone makes no gap.
+    # A gap that may be due to rounding determines no direction.
     if (gaps > 1e-12 * np.max(np.abs(offsets)) ** 2).all():
         along = offsets @ directions
         scores = np.einsum("kp,kpj->kj", along[..., 0], along[..., 1:]) / gaps / dof
@@ -96,8 +96,8 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
 def long_run_covariance(scores: NDArray) -> NDArray:
     """Return the covariance (m, m) of the sum of scores (N, m) that are correlated over less than √N frames.
 
-    Bartlett's weights (Newey and West 1987): squares of sums over so many frames, wherever they begin, hold all
-    products with these weights.
+    The weights of the products are Bartlett's (Newey and West 1987). They result from the squares of all sums over √N
+    successive frames.
     """
     length = int(np.sqrt(len(scores))) + 1
     total = np.cumsum(np.pad(scores, [(length, length - 1), (0, 0)]), axis=0)
@@ -112,8 +112,8 @@ def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
     cosine = float(checked_direction(towards) @ direction)
     if abs(cosine) < np.sin(MAX_AXIS_ERROR_RAD):
         raise MocapError(
-            f"the axis found, {np.round(direction, 3)}, is at {np.degrees(np.arccos(cosine)):.0f}° to the approximate "
-            f"axis {towards}: that does not determine its sign; is it in the camera's frame?"
+            f"the estimated axis, {np.round(direction, 3)}, is at {np.degrees(np.arccos(cosine)):.0f}° to the "
+            f"approximate axis {towards}: that does not determine its sign; is it in the camera's frame?"
         )
     return direction * np.sign(cosine)
 
@@ -158,14 +158,15 @@ class Center:
 def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool = True) -> Center:
     """Return the point from which the markers' squared distances vary least.
 
-    Least squares of squared distances (Lightcap and Banks 2007, eq. 12) are linear in the centre, but noise pulls the
-    centre towards short arcs. Halvorsen 2003 takes that pull out: A m = b − 2σ² Σ(v̄_p − m), with σ² = var(r²)/(4 mean
-    r²). The equations are solved in the plane normal to the axis, along which nothing determines the point.
+    Least squares of squared distances (Lightcap and Banks 2007, eq. 12) are linear in the centre m, but noise biases
+    the centre towards short arcs. Halvorsen 2003 compensates for the bias: A m = b − 2σ² Σ(v̄_p − m), with the mean
+    position v̄_p of marker p and σ² = var(r²)/(4 mean r²). The equations are solved in the plane normal to the axis;
+    the height of the point along the axis is arbitrary.
 
     Args:
         markers: Positions (N, P, 3), m; NaN where a marker is not seen; without outliers.
         axis: Direction (3,) of the axis.
-        compensated: Whether the pull of the noise is taken out.
+        compensated: Whether the bias by noise is compensated.
 
     Raises:
         MocapError: There are too few positions, or the arcs are too short for their noise to determine a centre.
@@ -176,7 +177,7 @@ def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool
     count = seen.sum(axis=0)
     plane = axis_frame(checked_direction(axis))[:, :2]
     origin = positions[seen].mean(axis=0)
-    # Positions v in the plane and their squares v·v, both about the mean of each marker.
+    # Positions v in the plane and their squares v·v, both minus the mean of each marker.
     v = np.where(there, positions - origin, 0.0) @ plane
     mean = column_means(v, seen)
     mean_square = column_means(np.sum(v**2, axis=2), seen)
@@ -222,6 +223,7 @@ def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool
 
 
 def _solve(normal: NDArray, right: NDArray) -> NDArray:
+    """Solve for the centre (2,), unless the arcs are too short."""
     eigenvalues = np.linalg.eigvalsh(normal)
     if not eigenvalues[0] > max(1e-12 * abs(eigenvalues[1]), MIN_VARIATION_M**2):
         raise MocapError(TOO_SHORT_ARCS)
@@ -232,18 +234,18 @@ def _solve(normal: NDArray, right: NDArray) -> NDArray:
 
 
 NAME_WEIGHT = 0.01
-"""Weight of a marker that keeps its name, in parts of a position that is in place."""
+"""Score of a marker that keeps its name, relative to that of a position at the place of any marker."""
 MISFIT_WEIGHT = 0.01
-"""Weight of the distance of all positions from their places, in parts of a name that is kept."""
+"""Penalty on the distance of all positions from their places, relative to the score of a name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hinge:
-    """Markers on circles about one axis, with fixed angles between them.
+    """Rigid body that rotates about a fixed axis, with markers on circles around the axis.
 
     Attributes:
-        frame: Columns (3, 3) in the camera's frame: two normal to the axis, and the axis, about which positive angles
-            turn right-handed.
+        frame: Unit vectors (3, 3) as columns, in the camera's frame: two normal to the axis, then the axis, about which
+            positive angles turn right-handed.
         center: Point on the axis in the camera's frame, (3,) m.
         template: Markers at angle zero, (P, 3) m from the centre along the columns of `frame`; NaN where unknown.
     """
@@ -277,8 +279,8 @@ class Hinge:
     def angles(self, local: NDArray) -> NDArray:
         """Return the least-squares angles (N,) of local positions (N, P, 3) in (-π, π]; NaN where no marker is seen.
 
-        The sum of squared distances of Lightcap and Banks 2007, eq. 13, has its minimum in closed form: only distances
-        in the plane normal to the axis depend on the angle.
+        Only distances in the plane normal to the axis depend on the angle, so the sum of squared distances of Lightcap
+        and Banks 2007, eq. 13, has its minimum in closed form.
         """
         x = local[..., 0]
         y = local[..., 1]
@@ -291,20 +293,21 @@ class Hinge:
         return lengths(local - self.turned(self.angles(local)))
 
     def agreed_angles(self, local: NDArray, limit: float) -> NDArray:
-        """Return the angles (N,) at which most positions (N, P, 3) are places of markers, whatever their names.
+        """Return the angles (N,) at which most positions (N, P, 3) are at places of markers, under any names.
 
-        Each position in turn is taken for each marker, which gives an angle and with it the places of all markers. Of
-        equal angles the one that leaves more markers their own names wins. A lone position may not take another name.
+        Each position is identified with each marker in turn, which gives an angle and the places of all markers. Of
+        angles with equally many matches, that with more unchanged names wins. A single matching position does not
+        suffice for a change of its name.
         """
         phases = np.arctan2(local[..., 1], local[..., 0])
         best = np.full(len(local), np.nan)
         best_score = np.ones(len(local))
         for position, marker in product(range(local.shape[1]), np.flatnonzero(self.radii > 2.0 * limit)):
             angle = phases[:, position] - np.arctan2(self.template[marker, 1], self.template[marker, 0])
-            off = lengths(local[:, :, None] - self.turned(angle)[:, None])
-            near = off < limit * np.hypot(1.0, np.nanmax(self.radii) / self.radii[marker])
+            distance = lengths(local[:, :, None] - self.turned(angle)[:, None])  # of position p from marker q's place
+            near = distance < limit * np.hypot(1.0, np.nanmax(self.radii) / self.radii[marker])
             names_kept = np.einsum("kpp->k", near.astype(float))
-            misfit = np.minimum(off.min(axis=2), limit).sum(axis=1) / limit
+            misfit = np.minimum(distance.min(axis=2), limit).sum(axis=1) / limit
             score = near.any(axis=2).sum(axis=1) + NAME_WEIGHT * (names_kept - MISFIT_WEIGHT * misfit)
             better = score > best_score
             best[better] = angle[better]
@@ -312,7 +315,7 @@ class Hinge:
         return best
 
     def with_zero_at(self, angle: float) -> "Hinge":
-        """Return the same hinge with its angle zero at `angle`, rad."""
+        """Return the same hinge with the zero of its angle moved to `angle`, rad."""
         return replace(self, template=self.turned(np.array([angle]))[0])
 
     def reversed(self) -> "Hinge":
@@ -322,9 +325,9 @@ class Hinge:
 
 
 def start_hinge(markers: NDArray, axis: NDArray, center: NDArray) -> Hinge:
-    """Return the hinge about a known axis: radii, heights and angles between markers are medians over the frames.
+    """Return the hinge about a known axis, with medians over the frames of radii, heights and angles between markers.
 
-    A marker that is never seen together with any other, directly or by way of others, stays unknown.
+    A marker stays unknown if no chain of markers that were seen together connects it to the most frequent marker.
 
     Args:
         markers: Positions (N, P, 3), m; NaN where not seen.

@@ -1,4 +1,4 @@
-"""One joint that turns while the others are held: its axis and its angle from markers on the link."""
+"""Axis and angle of one joint from markers on its link, while the other joints are held."""
 
 from dataclasses import dataclass, replace
 
@@ -30,10 +30,10 @@ from dynid_ros.mocap.rotation_axis import (
 )
 
 OUTLIER_SIGMAS = 6.0
-"""Standard deviations of a coordinate within which a position may be a marker's. Noise with heavier tails than a normal
-one's stays within, and the effect of a smaller fault on an angle is small."""
+"""Distance of a position from its marker's place, in standard deviations of a coordinate, above which it is an outlier.
+Even noise with heavy tails seldom exceeds it, and a smaller fault has little effect on an angle."""
 MIN_NOISE_M = 1e-6
-"""Smallest noise of a camera that is told from rounding."""
+"""Smallest noise of a camera, m; less may be rounding."""
 
 
 Frames = int | slice | ArrayLike
@@ -46,11 +46,11 @@ class JointAngle:
 
     Attributes:
         angle: Angles (N,) without jumps by whole turns, rad; NaN where no marker is seen.
-        standard_errors: Standard errors (N,) of the angles by the noise of their own frames, rad.
-        offset: Angle of the hinge at zero, rad.
+        standard_errors: Standard errors (N,) of the angles due to the noise of their frames, rad.
+        offset: Angle of the hinge, rad, at which the angle counted from the reference is zero.
         zero_error: Standard error of the mean angle of the reference frames, common to all angles, rad.
-        noise: Standard deviation of a marker's coordinate that the errors rest on, m.
-        markers: Positions (N, P, 3) that the angles rest on, m: exchanged names put back, ghosts NaN.
+        noise: Standard deviation of a marker's coordinate, m, from which standard errors follow.
+        markers: Positions (N, P, 3) from which the angles follow, m: names are corrected, and outliers are NaN.
         residuals: Distances (N, P) of the markers from their places at these angles, m; NaN where not seen.
         swapped: Mask (N,) of the frames in which names of markers were exchanged.
         outliers: Mask (N, P) of the given positions that were dropped.
@@ -68,7 +68,7 @@ class JointAngle:
 
 
 def clean_markers(markers: NDArray, hinge: Hinge, noise: float) -> NDArray:
-    """Return markers (N, P, 3) with exchanged names put back, NaN for positions that no angle of the hinge gives."""
+    """Return markers (N, P, 3) with corrected names; positions that fit no angle of the hinge are NaN."""
     limit = OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
     cleaned = np.where(np.isfinite(hinge.radii)[:, None], markers, np.nan)
     local = hinge.to_local(cleaned)
@@ -97,7 +97,7 @@ def joint_angle(
     Args:
         hinge: Axis, centre and the markers at angle zero.
         markers: Positions (N, P, 3), m; NaN where a marker is not seen.
-        noise: Standard deviation σ of a marker's coordinate, m; None: by the median residual.
+        noise: Standard deviation σ of a marker's coordinate, m; None: estimated from the median residual.
         reference: Frames whose mean angle is known; None: angles count from the hinge's own zero.
         reference_angle: One angle for all reference frames or one for each, rad.
 
@@ -110,7 +110,7 @@ def joint_angle(
     if noise is None:
         local = hinge.to_local(positions)
         noise = float(spread(hinge.misfits(local).ravel()))
-        # The angle takes one of the 3 P coordinates of a frame.
+        # A frame of 3 P coordinates has one degree of freedom less, as its angle is fitted.
         coordinates = 3.0 * is_seen(local).sum() / is_seen(local).any(axis=1).sum()
         noise *= float(np.sqrt(coordinates / (coordinates - 1.0)))
     cleaned = clean_markers(positions, hinge, noise)
@@ -162,36 +162,39 @@ def reference_mask(reference: Frames, n_frames: int) -> NDArray:
 
 
 MAX_CENTER_ERROR = 0.1
-"""Largest standard error of the centre, in parts of the markers' distance; angles err by the same share."""
+"""Largest standard error of the centre relative to the markers' radius; angles have the same error in rad."""
 MAX_OUTLIER_SHARE = 0.2
-"""Largest share of positions that fit no angle."""
+"""Largest fraction of positions that fit no angle."""
 MAX_NOISE_RATIO = 5.0
 MAX_TRAVEL_SHARE = 0.02
-"""Residual in parts of the noise from frame to frame, and of the markers' travel. The motion is no rotation about one
-axis where both are exceeded: lenses and markers err slowly too, so the first alone would refuse good records."""
+"""Ratios of the residual to the noise from frame to frame, and to the markers' travel. If it exceeds both, the motion
+is no rotation about one axis. Distortion by lenses exceeds the first too, which alone would refuse good records."""
 REMARKED_NOISE_RATIO = 3.0
-"""Residual in parts of the noise from frame to frame, or of the other markers' residuals, that is remarked."""
+"""Ratio of a residual to the noise from frame to frame, or to the other markers' residuals, that causes a remark."""
 MAX_KNOWN_STEP_RAD = 2.0
-"""Angle between known frames beyond which whole turns may be lost."""
+"""Change of the angle between successive frames, rad, above which whole turns may be lost."""
 SIGN_TOLERANCE = 0.05
-"""Difference of the largest angles in both directions, in parts of them, within which noise could set the sign."""
+"""Relative difference of the largest angles in both directions, up to which noise might decide the sign of the axis."""
 N_STARTS = 20
 FRAMES_PER_START = 20
-"""Random beginnings of the robust fit, and frames in each: so few hardly hold one gross error."""
+"""Number of random starts of the robust fit, and of frames in each: so few frames rarely contain a gross error."""
 MAX_PASSES = 20
+"""Largest number of concentration steps from a start."""
 
 
 @dataclass(frozen=True, eq=False)
 class SingleJointResult:
-    """Axis, centre and angle of one joint by markers.
+    """Axis, centre and angle of one joint from markers.
 
     Attributes:
         time: Times (N,) of the frames, s.
-        hinge: Axis, centre and markers, with the zero of the angle; `joint_angle` takes it for further records.
+        hinge: Axis, centre and markers, with the zero of the angle; `joint_angle` can apply it to further records.
+        axis_estimate: Direction of the axis, with its covariance.
+        center_estimate: Point on the axis, with its covariance.
         motion: Angle of each frame, with errors, residuals and faults.
-        axis_angle_errors: Standard errors (N,) of the angles, less that at the reference, by axis and centre alone,
-            rad; they change slowly with the angle, and their squares add to those of `standard_errors`.
-        remarks: Sentences on what to know about the result.
+        axis_angle_errors: Standard errors (N,) of the angles relative to the reference, due to axis and centre, rad;
+            they change slowly with the angle, and their squares add to those of `standard_errors`.
+        remarks: Sentences on limitations and faults.
     """
 
     time: NDArray
@@ -224,12 +227,12 @@ class SingleJointResult:
 
     @property
     def standard_errors(self) -> NDArray:
-        """Standard errors (N,) of the angles by the noise of their own frames, rad."""
+        """Standard errors (N,) of the angles due to the noise of their frames, rad."""
         return self.motion.standard_errors
 
     @property
     def marker_rms(self) -> NDArray:
-        """RMS distances (P,) of the markers from their places, m; NaN of one never used."""
+        """RMS distances (P,) of the markers from their places, m; NaN for a marker that was never used."""
         count = np.sum(np.isfinite(self.motion.residuals), axis=0)
         total = np.nansum(self.motion.residuals**2, axis=0)
         return np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
@@ -256,17 +259,17 @@ class SingleJointResult:
 
 
 class SingleJoint:
-    """Axis, centre and angle of one joint from markers on its link, the joints before it held still.
+    """Estimator of axis, centre and angle of one joint from markers on its link, while other joints are held.
 
-    Axis of rotation (Gamage and Lasenby 2002), bias-compensated centre (Halvorsen 2003) and the angle of each frame
-    (Lightcap and Banks 2007, eq. 13), from positions that agree with most others.
+    It combines the axis of rotation (Gamage and Lasenby 2002), the bias-compensated centre (Halvorsen 2003) and the
+    angle of each frame (Lightcap and Banks 2007, eq. 13), after a robust fit has removed outliers.
 
     Args:
-        towards: Approximate axis (3,) in the camera's frame, for the sign of the angle. None: the angle is positive at
-            its farthest from the first frame.
+        towards: Approximate axis (3,) in the camera's frame, which determines the sign of the angle. None: the angle
+            farthest from that of the first frame is positive.
 
     Raises:
-        MocapError: The approximate axis is no direction.
+        MocapError: The approximate axis is zero, not finite or not a 3-vector.
     """
 
     def __init__(self, towards: ArrayLike | None = None) -> None:
@@ -278,13 +281,13 @@ class SingleJoint:
         """Estimate axis, centre and angle.
 
         Args:
-            time: Times (N,), s, increasing; frames may be missing.
+            time: Increasing times (N,), s; frames may be missing.
             markers: Positions (N, P, 3), m; NaN where a marker is not seen.
             reference: Frames whose mean angle is known: index, slice, indices or mask; None: the first with an angle.
             reference_angle: One angle for all reference frames or one for each in order of time, rad.
 
         Raises:
-            MocapError: The positions cannot be metres, the motion is too small or no rotation about one fixed axis,
+            MocapError: The positions are not in metres, the motion is too small or no rotation about one fixed axis,
                 or the shapes do not fit.
         """
         positions = checked_markers(markers)
@@ -306,7 +309,7 @@ class SingleJoint:
         return replace(result, remarks=remarks(result, sign_is_known=self.towards is not None))
 
     def _oriented(self, hinge: Hinge, markers: NDArray) -> Hinge:
-        """Return the hinge whose axis is towards the given one, or whose farthest angle from the first is positive."""
+        """Return the hinge with the sign of its axis as `towards`, or so that the farthest angle is positive."""
         if self.towards is not None:
             sign = float(hinge.axis @ self.towards)
         else:
@@ -317,13 +320,14 @@ class SingleJoint:
 
 
 def robust_hinge(markers: NDArray) -> tuple[Hinge, float]:
-    """Return the hinge that most positions (N, P, 3) agree with, and the noise of a coordinate, m.
+    """Return the hinge with which most positions (N, P, 3) agree, and the noise of a coordinate, m.
 
-    Concentration steps (Rousseeuw and Van Driessen 1999): a fit, then the positions near it, until these stay the
-    same. They begin with all frames and with few random ones, and the end with the least noise wins.
+    Concentration steps (Rousseeuw and Van Driessen 1999) fit a hinge, select the positions near it, and repeat until
+    the selection stays the same. They start with all frames and with few random ones; the fit with the least noise
+    wins.
 
     Raises:
-        MocapError: No beginning determines an axis and a centre.
+        MocapError: No start determines an axis and a centre.
     """
     rng = np.random.default_rng(0)
     frames = np.flatnonzero(is_seen(markers).any(axis=1))
@@ -346,30 +350,30 @@ def robust_hinge(markers: NDArray) -> tuple[Hinge, float]:
 
 
 def _concentrated(markers: NDArray, frames: NDArray) -> tuple[Hinge, float]:
-    """Return hinge and noise by concentration steps that begin with a mask (N,) of frames."""
+    """Return hinge and noise after concentration steps that start with the frames in a mask (N,)."""
     used = is_seen(markers) & frames[:, None]
     for _ in range(MAX_PASSES):
         trusted = np.where(used[..., None], markers, np.nan)
         axis = axis_of_rotation(trusted).direction
         try:
             center = center_of_rotation(trusted, axis).point
-        except MocapError:  # the arcs are too short for it; least squares of all together may still do
+        except MocapError:  # the arcs are too short for the compensation; plain least squares may be good enough
             center = center_of_rotation(trusted, axis, compensated=False).point
         hinge = start_hinge(markers, axis, center)
-        off = hinge.misfits(hinge.to_local(markers))
-        noise = float(spread(off.ravel()))
+        misfit = hinge.misfits(hinge.to_local(markers))
+        noise = float(spread(misfit.ravel()))
         before = used
-        used = off < OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
+        used = misfit < OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
         if np.array_equal(before, used):
             break
     return hinge, noise
 
 
 def _axis_angle_errors(hinge: Hinge, axis: Axis, center: Center, motion: JointAngle, reference: NDArray) -> NDArray:
-    """Return the standard errors (N,) of angles less the mean angle of the reference frames by axis and centre, rad.
+    """Return the standard errors (N,) of angles relative to the reference frames, due to axis and centre, rad.
 
-    A shift d of the centre changes the angle by -Σ t·d / Σ r², a tilt ω of the axis by -Σ t·(ω × p) / Σ r²; t are the
-    tangents and p the places of the markers that are seen.
+    A shift d of the centre changes the angle by -Σ t·d / Σ r², a tilt ω of the axis by -Σ t·(ω × p) / Σ r². The sums
+    are over the seen markers, with their places p, radii r and tangents t of length r.
     """
     x, y, z = np.moveaxis(
         np.where(is_seen(motion.markers)[..., None], hinge.turned(motion.angle + motion.offset), 0.0), 2, 0
@@ -397,7 +401,7 @@ def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
 
 
 def _require_determined(axis: Axis, center: Center, hinge: Hinge) -> None:
-    """Refuse an axis or a centre that the motion leaves undetermined, and positions that cannot be metres."""
+    """Refuse an axis or a centre that the motion leaves undetermined, and positions that are not in metres."""
     radius = float(np.sqrt(np.nanmean(hinge.radii**2)))
     if not (axis.standard_error < MAX_AXIS_ERROR_RAD and center.standard_error < MAX_CENTER_ERROR * radius):
         raise MocapError(
@@ -449,14 +453,14 @@ def _require_rotation(positions: NDArray, cleaned: NDArray, noise: float) -> Non
 
 
 def remarks(result: SingleJointResult, *, sign_is_known: bool) -> tuple[str, ...]:
-    """Return sentences on what a person should know about the result."""
+    """Return sentences on limitations and faults of a result."""
     motion = result.motion
-    found = [
+    sentences = [
         f"Marker {p} is never seen together with others and is left out."
         for p in np.flatnonzero(~np.isfinite(result.radii))
     ]
     if np.isfinite(result.radii).sum() == 1:
-        found.append(
+        sentences.append(
             "A single marker determines axis, centre and angle by its arc, but not whether the body turns as one; with "
             "three markers faults are found and corrected."
         )
@@ -464,31 +468,31 @@ def remarks(result: SingleJointResult, *, sign_is_known: bool) -> tuple[str, ...
     worst = int(np.nanargmax(rms))
     others = np.delete(rms, worst)
     if np.isfinite(others).any() and rms[worst] > REMARKED_NOISE_RATIO * np.nanmedian(others):
-        found.append(
+        sentences.append(
             f"Marker {worst} is off by {1000 * rms[worst]:.2g} mm RMS, the others by "
             f"{1000 * np.nanmedian(others):.2g} mm: is it loose? Leave it out."
         )
     steps = np.diff(result.time)
     lost = int(np.sum(np.maximum(np.round(steps / np.median(steps)) - 1, 0))) if steps.size else 0
     if lost:
-        found.append(f"{lost} frames are missing, {steps.max():.3g} s at the longest.")
+        sentences.append(f"{lost} frames are missing, {steps.max():.3g} s at the longest.")
     angle = motion.angle[np.isfinite(motion.angle)]
     largest_step = float(np.max(np.abs(np.diff(angle)), initial=0.0))
     if largest_step > MAX_KNOWN_STEP_RAD:
-        found.append(
+        sentences.append(
             f"The angle changes by {np.degrees(largest_step):.0f}° between frames that follow each other: whole turns "
             "are a guess there."
         )
     quiet = jitter(motion.markers)
     if motion.noise > REMARKED_NOISE_RATIO * quiet:
-        found.append(
+        sentences.append(
             f"The residual of {1000 * motion.noise:.2g} mm is {motion.noise / quiet:.0f} times the noise from frame to "
             "frame: the cameras' calibration, a marker that shakes or a second, small motion. Angles err slowly by it."
         )
     reach = np.abs([np.max(angle - angle[0]), np.min(angle - angle[0])])
     if not sign_is_known and abs(reach[0] - reach[1]) < SIGN_TOLERANCE * reach.max():
-        found.append(
+        sentences.append(
             "Both directions reach equally far, and the farthest angle from the first frame is taken for positive: "
-            "give the approximate axis (towards) to be sure of it."
+            "give the approximate axis (towards) to be sure of the sign."
         )
-    return tuple(found)
+    return tuple(sentences)
