@@ -61,6 +61,8 @@ test: style pytest
 # which they do not use, takes each process two seconds). Numerics take what the nodes leave, and show theirs at the end.
 # A node test that fails then runs once more, alone: its failure is shown, and so is whether the load alone explains it.
 NUMERICS := --numprocesses $(WORKERS) --dist worksteal -m 'not slow' --ignore test/nodes --ignore test/launch
+# glibc keeps the memory of large arrays for the next ones: half of the page faults, some 4 % of the time.
+ALLOCATOR := MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824
 NODE_CHOICE := -p no:hypothesispytest -o cache_dir=$(VENV)/nodes -m 'not slow' test/nodes test/launch
 NODE_TESTS := --numprocesses $(NODE_WORKERS) --dist loadfile $(NODE_CHOICE)
 
@@ -68,7 +70,7 @@ pytest: $(VENV)/test.installed
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	nice -n 19 $(BIN)/python -m pytest $(NUMERICS) >$(VENV)/numerics.log 2>&1 & \
+	$(ALLOCATOR) nice -n 19 $(BIN)/python -m pytest $(NUMERICS) >$(VENV)/numerics.log 2>&1 & \
 	$(BIN)/python -m pytest $(NODE_TESTS); nodes=$$?; \
 	wait $$!; numerics=$$?; cat $(VENV)/numerics.log; \
 	if [ $$nodes -eq 1 ]; then \
