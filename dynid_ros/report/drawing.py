@@ -1,6 +1,6 @@
-"""Draw figures without pyplot and save them as PNG, or as SVG whose colours follow the theme of the page.
+"""Drawing of figures with matplotlib as PNG, or as inline SVG whose colours follow the theme of the page.
 
-The plots that several reports share are here too: a row for each joint, and measured against predicted signals.
+The module also contains the plots that several reports share: rows for joints, and measured and predicted signals.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LIGHT = {
     "urdf": "#e8b878",
     "wrong": "#b3261e",
 }
-"""Colours by meaning, for text and figures; data colours follow Okabe and Ito, safe for the colour-blind.
+"""Colours of a light page, by meaning; those of data are from the palette of Okabe and Ito for the colour-blind.
 
-Figures are drawn with these values, which `svg` replaces by CSS variables. No two values may be equal.
+Figures are drawn with these values, and `svg` replaces them by CSS variables. All values must be different.
 """
 
 DARK = {
@@ -59,16 +59,16 @@ DARK = {
 PANEL_WIDTH = 320
 """Width of the figure of one joint, page units."""
 MAX_POINTS = 300
-"""Largest number of points in a scatter plot; more points hide each other and make the page heavy."""
+"""Largest number of points in a scatter plot; more points would hide each other and make the file large."""
 ROW_PLOT_WIDTH = 340
 ROW_HEIGHT = 22
 MAX_NAME_LENGTH = 20
 SIGNAL_HEIGHT = 250
 RESIDUAL_HEIGHT = 62
 MAX_SIGNAL_SAMPLES = 360
-"""Largest number of samples in a plot over time; more are narrower than a line."""
+"""Largest number of samples in a plot over time; more could not be distinguished at the width of a line."""
 GAP_PERIODS = 1.5
-"""Sampling periods between two samples above which a gap separates them."""
+"""Largest interval between samples without a gap, in sampling periods."""
 
 Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72
@@ -91,7 +91,7 @@ STYLE = {
     "grid.linewidth": 0.6,
     "text.color": LIGHT["ink"],
     "text.parse_math": False,  # a joint's name may hold a $
-    "xtick.bottom": False,  # the grid shows the places; each mark would be one more shape
+    "xtick.bottom": False,  # the grid replaces tick marks, which would enlarge the file
     "ytick.left": False,
     "xtick.color": LIGHT["line"],
     "ytick.color": LIGHT["line"],
@@ -102,7 +102,12 @@ STYLE = {
 
 
 class Plot(NamedTuple):
-    """An SVG picture with its name and a note above it, and a caption below."""
+    """An SVG picture.
+
+    Attributes:
+        name, note: text above the picture.
+        below: caption below the picture.
+    """
 
     picture: str
     name: str = ""
@@ -113,13 +118,13 @@ class Plot(NamedTuple):
 def svg(label: str, width: int, height: int, draw: Draw) -> str:
     """Draw a figure and return it as inline SVG.
 
-    Colours become CSS variables named as in the palette. Ids are hashes of the label and the content: equal data give
-    equal text, and two figures of one page do not share an id.
+    Colours become CSS variables with the names of the palette. Ids are hashes of the label and the content, so that
+    equal data give equal text and the ids of two figures on one page differ.
 
     Args:
         label: description for screen readers.
-        width: page units.
-        height: page units.
+        width: width, page units.
+        height: height, page units.
         draw: function that draws on an empty figure.
     """
     buffer = StringIO()
@@ -128,14 +133,14 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
     body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
-    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: DIGITS_BEYOND_CENTS.sub("", found.group()), body)
-    body = re.sub(r' style="[^"]*"', lambda found: NAMED_COLORS.sub(_color_variable, found.group()), body)
+    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda match: DIGITS_BEYOND_CENTS.sub("", match.group()), body)
+    body = re.sub(r' style="[^"]*"', lambda match: NAMED_COLORS.sub(_color_variable, match.group()), body)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
     return head + body
 
 
 def png(width: int, height: int, draw: Draw) -> bytes:
-    """Draw a figure and return it as PNG on white; arguments as for `svg`."""
+    """Draw a figure and return it as PNG on a white background; see `svg` for the arguments."""
     buffer = BytesIO()
     with _page_style():
         _draw_figure(width, height, draw).savefig(
@@ -146,9 +151,9 @@ def png(width: int, height: int, draw: Draw) -> bytes:
 
 @contextmanager
 def _page_style(label: str = "") -> Iterator[None]:
-    """Draw with the settings of the page; ids in SVG are hashes of the label and the content."""
+    """Apply the settings of the page; `label` makes ids in SVG differ between figures."""
     with rc_context():
-        # These settings are validated already; to validate them again takes as long as a small picture.
+        # The settings bypass validation, which would take as long as drawing a small picture.
         dict.update(cast("dict[str, Any]", rcParams), _page_settings())
         rcParams["svg.hashsalt"] = label
         yield
@@ -161,13 +166,13 @@ def _page_settings() -> dict[str, Any]:
 
 
 def plot_area(figure: Figure, left: float, bottom: float, right: float = 8, top: float = 8) -> Axes:
-    """Add axes with margins in page units, so that figures side by side are aligned."""
+    """Add axes with margins in page units, so that neighbouring figures are aligned."""
     width, height = figure.get_size_inches() * UNITS_PER_INCH
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
-    """Set labels and few ticks, with the vertical label at the same distance in all panels."""
+    """Set labels and few ticks, with the label of the y axis at the same distance in all panels."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
@@ -176,7 +181,7 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def spread_indices(count: int, limit: int = MAX_POINTS) -> NDArray:
-    """Return at most `limit` indices below `count`, evenly spread."""
+    """Return at most `limit` evenly spaced indices below `count`."""
     return np.unique(np.linspace(0, count - 1, min(count, limit)).astype(int))
 
 
@@ -191,7 +196,7 @@ def _draw_figure(width: int, height: int, draw: Draw) -> Figure:
 
 
 def rows_height(count: int) -> int:
-    """Return the height of a figure with that many rows, page units."""
+    """Return the height of a figure with `count` rows, page units."""
     return ROW_HEIGHT * count + 50
 
 
@@ -216,12 +221,12 @@ def row_axes(figure: Figure, names: Sequence[str], quantities: Sequence[str] = (
 
 
 def residual_plot(names: Sequence[str], residual: NDArray, label: str) -> str:
-    """Draw residuals (N, rows) as points in a row for each name, as SVG; `label` names the quantity and its unit.
+    """Draw residuals (N, rows) as points in a row for each name, as SVG; `label` has the quantity and its unit.
 
     Points are spread over the height of their row, so that they do not hide each other.
     """
-    some = spread_indices(len(residual))
-    offset = 0.3 * np.sin(2.4 * np.arange(len(some)))
+    samples = spread_indices(len(residual))
+    offset = 0.3 * np.sin(2.4 * np.arange(len(samples)))
 
     def draw(figure: Figure) -> None:
         axes = row_axes(figure, names)
@@ -233,7 +238,7 @@ def residual_plot(names: Sequence[str], residual: NDArray, label: str) -> str:
                 "color": LIGHT["identified"],
                 "alpha": 0.55,
             }
-            axes.plot(residual[some, row], row + offset, "o", **marker)
+            axes.plot(residual[samples, row], row + offset, "o", **marker)
         axes.set_xlabel(label)
 
     return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)
@@ -256,8 +261,8 @@ def split_at_gaps(time: NDArray, recording: NDArray | None = None) -> list[slice
     """Return the rows of each contiguous part of the time stamps (N,), in order.
 
     Args:
-        time: stamps, s.
-        recording: (N,) number of the recording of each sample; None: one recording.
+        time: (N,) time stamps, s.
+        recording: (N,) number of the recording of each sample; None: all are from one recording.
     """
     steps = np.diff(time)
     is_gap = (steps < 0) | (steps > GAP_PERIODS * np.median(np.abs(steps))) if len(steps) else np.zeros(0, bool)
@@ -268,7 +273,7 @@ def split_at_gaps(time: NDArray, recording: NDArray | None = None) -> list[slice
 
 
 def rows_to_plot(time: NDArray, recording: NDArray | None = None) -> slice:
-    """Return the middle of the longest contiguous part, at most `MAX_SIGNAL_SAMPLES` rows."""
+    """Return at most `MAX_SIGNAL_SAMPLES` rows from the middle of the longest contiguous part."""
     rows = max(split_at_gaps(time, recording), key=lambda part: part.stop - part.start)
     margin = max(rows.stop - rows.start - MAX_SIGNAL_SAMPLES, 0) // 2
     return slice(rows.start + margin, min(rows.start + margin + MAX_SIGNAL_SAMPLES, rows.stop))
@@ -303,11 +308,11 @@ def prediction_panels(
         names: n joints or channels.
         units: n units of the signals.
         across: (N,) time stamps, s, or numbers of dwells.
-        measured: (N, n).
-        predicted: (N, n); NaN: not predicted.
+        measured: (N, n) measured signals.
+        predicted: (N, n) predicted signals; NaN: not predicted.
         rows: samples to draw. The RMS in the caption is that of all samples.
         quantity: name of the signals.
-        urdf: (N, n) prediction by the URDF, for comparison.
+        urdf: (N, n) prediction by the URDF, for comparison; None: no comparison.
         are_dwells: whether the samples are dwells, drawn as points.
     """
     panels = []
@@ -336,7 +341,7 @@ def _prediction_plot(
     urdf: NDArray | None = None,
     are_dwells: bool = False,
 ) -> str:
-    """Draw measured and predicted signals (N,) above their difference, as SVG; arguments as for `prediction_panels`."""
+    """Draw measured and predicted signals (N,) above their difference, as SVG; see `prediction_panels`."""
     large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if are_dwells else {}
     small = large | {"markersize": 2.5}
 
@@ -364,7 +369,14 @@ def _prediction_plot(
 
 
 def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
-    """Draw two values (rows,) for each joint as SVG, orange before, blue after; `label` names quantity and unit."""
+    """Draw two bars for each joint as SVG: orange for `before` (rows,), blue for `after` (rows,).
+
+    Args:
+        names: names of the joints.
+        before: first values.
+        after: second values; NaN: no bar.
+        label: quantity and unit.
+    """
     largest = max(np.max(values, initial=0.0, where=np.isfinite(values)) for values in (before, after))
 
     def draw(figure: Figure) -> None:

@@ -1,4 +1,4 @@
-"""Report of flexible joints: the section `flexible_joints` of `identified.yaml`, and the springs as measured."""
+"""Report of flexible joints: the section `flexible_joints` of `identified.yaml`, and the measured springs."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ from dynid_ros.report.result_page import (
 
 SPRING_PLOT_HEIGHT = 220
 MAX_SPRING_POINTS = 800
+"""Largest number of points in the plot of a spring."""
 PARAMETER_LABELS = {
     "stiffness": ("Stiffness", "N m/rad"),
     "motor_inertia": ("Motor inertia", "kg m²"),
@@ -75,7 +76,9 @@ class FlexibleEvidence:
     """Recordings of flexible joints that a page shows in addition to the document.
 
     Attributes:
-        result: result of the identification, with the springs as measured and the cameras.
+        result: result of the identification, with the measured springs and the cameras.
+        predictions: predictions of recordings that were not fitted.
+        validations: agreement of these predictions with the recordings.
     """
 
     result: FlexibleResult
@@ -89,7 +92,7 @@ class FlexibleEvidence:
 
     @property
     def relative_residual(self) -> float:
-        """Largest RMS residual of a joint's torque over its RMS, on the validation recordings or else the fitted."""
+        """Largest RMS residual over RMS torque of a joint, on the validation recordings or else on the fitted ones."""
         if self.validations:
             return float(np.nanmax([validation.relative_rms for validation in self.validations]))
         torque = np.concatenate([run.prediction.measured_torque for run in self.result.runs])
@@ -149,6 +152,7 @@ def write_result_report(
 
 
 def _is_determined(entry: Mapping[str, Any], label: str) -> bool:
+    """Return whether the data determine the parameter at `label` of a joint's entry."""
     decided = entry.get("decided")
     return np.isfinite(number_of(entry, label)) and (not isinstance(decided, dict) or decided.get(label) is not False)
 
@@ -169,7 +173,7 @@ def _stiffness_sentences(
     if rigid:
         sentences.append(
             f"The stiffness of {listed(rigid)} is not determined: the deflection hardly exceeds the noise, and a rigid "
-            "joint would fit too. Only sums of link and motor are known of such a joint."
+            "joint would fit the data too. Only sums of link and motor parameters are known for such a joint."
         )
     labels = ("motor_inertia", "motor_viscous", LINK_FRICTION_KEYS["viscous"])
     mixed = [
@@ -202,7 +206,7 @@ def _joint_section(
     if sums:
         parts = [
             Text("Sums of link and motor", "heading"),
-            "A rigid arm shows these too: slow motion determines them and not their parts. SI units.",
+            "Slow motion determines these sums, as for a rigid arm, but not their parts. SI units.",
             Table.by_column(
                 "Sum",
                 [str(entry["expression"]) for entry in sums],
@@ -217,9 +221,9 @@ def _joint_section(
     return Section(
         "Joints",
         [
-            "Seen from the links: the torque is that of the motor times the gear ratio, the inertia that of the rotor "
-            "times its square. Intervals are 95 % intervals. A parameter is not determined where its standard error is "
-            "large against the value.",
+            "All values are reflected to the link side: motor torque times the gear ratio, rotor inertia times its "
+            "square. Intervals are 95 % intervals. A parameter is not determined if its standard error is large "
+            "compared with its value.",
             table,
             *parts,
             *([base_table(document)] if document.get("base_parameters") else []),
@@ -228,7 +232,7 @@ def _joint_section(
 
 
 def _term_cell(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, unit: str) -> Cell:
-    """Return the value with its interval; the interval of a stiffness is not symmetric and follows below."""
+    """Return the value with its interval; the interval of a stiffness is not symmetric, and has its own line."""
     ends = numbers_of(document, entry, "stiffness_interval", 2) if label == "stiffness" else np.full(2, np.nan)
     if not _is_determined(entry, label):
         return Cell("not determined", [f"at least {significant(ends[0])} {unit}".strip()] if ends[0] > 0 else [])
@@ -256,21 +260,21 @@ def spring_plot(
     """Draw the torque over the deflection of a joint as SVG.
 
     Args:
-        joint: name.
-        deflection: (N,) motor minus link, rad or m.
+        joint: name of the joint.
+        deflection: (N,) motor minus link position, rad or m.
         torque: (N,) measured torque of the spring, N m or N.
-        across: (M,) deflections of the lines.
+        across: (M,) deflections at which the lines are drawn, rad or m.
         identified: (M,) torque of the identified spring; NaN: undetermined.
-        true: (M,) torque of the true spring of a simulation.
+        true: (M,) torque of the true spring of a simulation; None: unknown.
         unit: units of the joint.
     """
-    # Even spacing over the deflection: the motion stays longest at the ends.
-    some = np.argsort(deflection)[spread_indices(len(deflection), MAX_SPRING_POINTS)]
+    # Points are selected by rank of the deflection, so that the whole range is covered.
+    rows = np.argsort(deflection)[spread_indices(len(deflection), MAX_SPRING_POINTS)]
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
         marker: dict[str, Any] = {"markersize": 1.6, "color": LIGHT["measured"], "alpha": 0.5}
-        axes.plot(unit.scale * deflection[some], torque[some], "o", **marker)
+        axes.plot(unit.scale * deflection[rows], torque[rows], "o", **marker)
         if true is not None:
             axes.plot(unit.scale * across, true, color=LIGHT["truth"], linewidth=3.0)
         axes.plot(unit.scale * across, identified, color=LIGHT["identified"], linewidth=1.4)
@@ -280,7 +284,7 @@ def spring_plot(
 
 
 def spring_agreement(result: FlexibleResult, joint: int, spring: MeasuredSpring) -> tuple[float, float]:
-    """Return the RMS residual of the measured spring torque and its squared correlation with the identified law."""
+    """Return the RMS residual of the measured spring torque, and its squared correlation r² with the identified law."""
     if not len(spring.deflection):
         return np.nan, np.nan
     predicted = result.model.laws[joint].torque(spring.deflection, result.model.springs[joint])
@@ -307,9 +311,9 @@ def _spring_section(evidence: FlexibleEvidence) -> Section:
     return Section(
         "Springs",
         [
-            "Points: motor minus link position, and the measured torque minus what accelerates and brakes the motor. "
-            "Line: the identified spring. r² is the squared correlation of points and line. A loop is friction or a "
-            "wrong clock; a bend at zero is play.",
+            "Points: measured torque minus inertia and friction torque of the motor, over the deflection, motor minus "
+            "link position. Line: the identified spring. r² is the squared correlation of points and line. A loop "
+            "indicates friction or an error of the clock offset, a kink at zero indicates backlash.",
             Figures(plots),
         ],
     )
@@ -324,7 +328,8 @@ def _torque_section(evidence: FlexibleEvidence) -> Section:
         "Torque of the motors",
         [
             f"The middle of {source}{', which was not fitted' if is_validated else ''}: measured, and predicted from "
-            "the motion of the motors alone. The lower plot shows the residual, the caption its RMS over all of it.",
+            "the motion of the motors alone. The lower plot shows the residual, the caption its RMS over the whole "
+            "recording.",
             Legend({"measured": "measured", "identified": "predicted"}),
             Figures(
                 prediction_panels(
@@ -389,7 +394,7 @@ def _residual_section(evidence: FlexibleEvidence) -> Section:
 def _sensor_section(
     document: Mapping[str, Any], cameras: Sequence[MocapLinks], evidence: FlexibleEvidence | None
 ) -> Section | None:
-    """Return clocks and markers of the sensors that see the links; None where the links share the robot's clock."""
+    """Return the section on clocks and markers of the sensors that measure the links; None if there are none."""
     recordings = [entry for entry in document.get("flexible_recordings") or [] if entry.get("clock_offset_std")]
     parts: list[Any] = []
     if recordings:
@@ -398,8 +403,8 @@ def _sensor_section(
             ("Drift", "ppm"): [significant(1e6 * number_of(entry, "clock_drift")) for entry in recordings],
         }
         parts = [
-            "Clock of the robot minus clock of the sensor that sees the links. It was identified with the joints, "
-            "because a link behind a spring lags its motor as a late clock does.",
+            "Clock of the robot minus clock of the sensor that measures the links. It was identified together with the "
+            "joints, because a spring delays the link as a clock offset does.",
             Table.by_column("Recording", [str(entry.get("recording")) for entry in recordings], columns),
         ]
     if evidence is not None:
@@ -411,24 +416,24 @@ def _sensor_section(
 
 
 def _offset_text(entry: Mapping[str, Any]) -> str:
-    """Return the clock offset with its 95 % interval, ms."""
+    """Format the clock offset with its 95 % interval, ms."""
     half = float(half_width(number_of(entry, "clock_offset_std")))
     return plus_minus(1e3 * number_of(entry, "clock_offset"), 1e3 * half)
 
 
 def _marker_parts(camera: MocapLinks, links: Sequence[str]) -> list[Any]:
-    found = camera.registration
+    registration = camera.registration
     table = Table.by_column(
         "Marker",
-        found.markers.names,
+        registration.markers.names,
         {
-            ("Residual", "RMS"): [with_unit(1000 * rms, "mm") for rms in found.residual_rms],
-            "Used": [percent(used) for used in found.used],
-            "Link": [links[link] for link in found.markers.links],
+            ("Residual", "RMS"): [with_unit(1000 * rms, "mm") for rms in registration.residual_rms],
+            "Used": [percent(used) for used in registration.used],
+            "Link": [links[link] for link in registration.markers.links],
         },
         words=[3],
     )
-    return [f"Noise of a coordinate: {with_unit(1000 * found.noise, 'mm')}.", table]
+    return [f"Noise of a coordinate: {with_unit(1000 * registration.noise, 'mm')}.", table]
 
 
 def _repeat_section(document: Mapping[str, Any]) -> Section | None:
@@ -440,4 +445,4 @@ def _repeat_section(document: Mapping[str, Any]) -> Section | None:
         "Coefficient of variation": [percent(number_of(entry, "variation")) for entry in repeats],
     }
     table = Table.by_column("Parameter", [str(entry.get("parameter")) for entry in repeats], columns)
-    return Section("Repetitions", ["Each recording was identified by itself.", table])
+    return Section("Repetitions", ["Each recording was also identified separately.", table])

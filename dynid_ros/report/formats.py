@@ -7,6 +7,14 @@ import numpy as np
 
 from dynid_ros.model import RobotModel
 
+UNKNOWN_TEXT = "–"
+"""Text for an unknown number."""
+UNIT_GAP = re.compile(
+    r"(?<=[<±]) (?=\d)|(?<=\d) (?=(?:%|°|N m|N|kg|mm|cm|m|Hz|s|rad)(?:\W|$))|(?<=\bN) (?=m\b)|(?<=\bkg) (?=m[\W²])"
+)
+"""Spaces between a number and its unit, or within a unit."""
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 @dataclass(frozen=True)
 class JointUnits:
@@ -15,7 +23,12 @@ class JointUnits:
     Attributes:
         position: unit of the position, "°" or "mm".
         scale: factor from rad or m to that unit.
+        effort: unit of torque or force.
         noun: name of the position, "angle" or "position".
+        moment: unit of the gravity parameter.
+        velocity: unit of velocity.
+        viscous: unit of the viscous friction coefficient.
+        inertia: unit of inertia.
     """
 
     position: str
@@ -37,16 +50,8 @@ def joint_units(robot: RobotModel) -> list[JointUnits]:
     return [PRISMATIC if kind == "prismatic" else REVOLUTE for kind in robot.joint_types]
 
 
-UNKNOWN_TEXT = "–"
-"""Text in place of a number that is not known."""
-UNIT_GAP = re.compile(
-    r"(?<=[<±]) (?=\d)|(?<=\d) (?=(?:%|°|N m|N|kg|mm|cm|m|Hz|s|rad)(?:\W|$))|(?<=\bN) (?=m\b)|(?<=\bkg) (?=m[\W²])"
-)
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def significant(value: float, digits: int = 3) -> str:
-    """Format a number with significant digits; very large and very small ones with a power of ten, NaN as a dash."""
+    """Format a number with significant digits, with a power of ten if it is very large or small, NaN as a dash."""
     if not np.isfinite(value):
         return UNKNOWN_TEXT
     if value == 0:
@@ -65,7 +70,7 @@ def with_unit(value: float, unit: str, digits: int = 3) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Format a number with a fixed count of decimals, NaN as a dash."""
+    """Format a number with a fixed number of decimals, NaN as a dash."""
     return _minus(f"{value:.{decimals}f}") if np.isfinite(value) else UNKNOWN_TEXT
 
 
@@ -92,7 +97,7 @@ def percent(fraction: float) -> str:
 
 
 def share(fraction: float) -> str:
-    """Format an explained share in per cent; negative shares print as 0 %, and no share is rounded up to 100 %."""
+    """Format an R² in per cent; negative values print as 0 %, and no value is rounded up to 100 %."""
     if not np.isfinite(fraction):
         return UNKNOWN_TEXT
     if fraction <= 0:
@@ -102,7 +107,7 @@ def share(fraction: float) -> str:
 
 
 def distance(value: float, unit: JointUnits) -> str:
-    """Format a distance in rad or m in the units of the joint."""
+    """Format a distance, rad or m, in the printed unit of the joint."""
     shown = value * unit.scale
     gap = "" if unit.position == "°" else " "
     return f"< 0.01{gap}{unit.position}" if shown < 0.01 else f"{significant(shown)}{gap}{unit.position}"
@@ -115,7 +120,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Replace the space between a number and its unit by a no-break space."""
+    """Replace spaces between a number and its unit by no-break spaces."""
     return UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
 
 

@@ -50,12 +50,10 @@ from dynid_ros.report.result_page import (
 TORQUE_PLOT_HEIGHT = 200
 APPROACH_MARKERS = ((1, "^", "measured"), (-1, "v", "none"), (0, "o", "measured"))
 """Direction of approach, marker and fill."""
-
 MIN_LOAD_FRACTION = 0.01
-"""Largest gravity torque of a joint over that of the arm below which the joint reads little but friction."""
+"""Smallest gravity torque of a joint over that of the arm; with less, friction dominates the torque of the joint."""
 MAX_RESIDUAL_FRACTION = 0.05
-"""Largest residual over the largest gravity torque of the arm; friction holds a compensated arm against "
-"smaller ones."""
+"""Largest residual over the largest gravity torque of the arm that friction holds in an arm with compensation."""
 
 
 def draw_moments(rows: Sequence[tuple[str, str]], units: Sequence[str], value: NDArray, half: NDArray) -> list[str]:
@@ -70,20 +68,27 @@ def draw_moments(rows: Sequence[tuple[str, str]], units: Sequence[str], value: N
     return [_draw_moments(rows, np.array(units) == unit, unit, value, half) for unit in dict.fromkeys(units)]
 
 
-def _draw_moments(rows: Sequence[tuple[str, str]], chosen: NDArray, unit: str, value: NDArray, half: NDArray) -> str:
-    joints, labels = zip(*(row for row, is_chosen in zip(rows, chosen, strict=True) if is_chosen), strict=True)
+def _draw_moments(rows: Sequence[tuple[str, str]], mask: NDArray, unit: str, value: NDArray, half: NDArray) -> str:
+    """Draw the parameters of a mask (k,) with their intervals as SVG."""
+    joints, labels = zip(*(row for row, is_shown in zip(rows, mask, strict=True) if is_shown), strict=True)
 
     def draw(figure: Figure) -> None:
         axes = row_axes(figure, joints, labels)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
-        draw_intervals(axes, value[chosen], half[chosen])
+        draw_intervals(axes, value[mask], half[mask])
         axes.set_xlabel(f"95 % interval ({unit})" if "%" in unit else f"estimate ({unit})")
 
     return svg(f"Gravity parameters in {unit}", ROW_PLOT_WIDTH, rows_height(len(joints)), draw)
 
 
 def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> list[Plot]:
-    """Return measured torque (M, n) over the angle of each joint that turns alone, with the curve of the model."""
+    """Return plots of measured torque over the angle of each joint that turns alone, with the curve of the model.
+
+    Args:
+        model: identified gravity.
+        samples: M samples of the recordings.
+        predicted: (M, n) predicted torque.
+    """
     plots = []
     for joint in range(model.robot.n_joints):
         turns = [rotation for rotation in rotations(samples) if rotation.joint == joint]
@@ -116,8 +121,8 @@ def _draw_rotation(
         axes.fill_between(angle, curve - coulomb, curve + coulomb, color=LIGHT["band"], linewidth=0)
         axes.plot(angle, curve, color=LIGHT["identified"], linewidth=1.6)
         for direction, marker, fill in APPROACH_MARKERS:
-            chosen = samples.direction[rows, joint] == direction
-            _draw_points(axes, position[chosen, joint] * unit.scale, torque[chosen], marker, fill)
+            mask = samples.direction[rows, joint] == direction
+            _draw_points(axes, position[mask, joint] * unit.scale, torque[mask], marker, fill)
         label_axes(axes, f"{unit.noun} ({unit.position})", f"torque ({unit.effort})")
 
     label = f"Torque of {name} against its {unit.noun}, {note}"
@@ -126,7 +131,7 @@ def _draw_rotation(
 
 
 def draw_scatter(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> Plot:
-    """Return measured over predicted torque (M,) of a joint; NaN: not predicted."""
+    """Return a plot of measured over predicted torque (M,) of a joint; NaN: not predicted."""
     name = model.robot.joint_names[joint]
     unit = joint_units(model.robot)[joint]
     known = np.flatnonzero(np.isfinite(predicted))
@@ -155,10 +160,10 @@ class PredictionError:
     """Largest residual of the predicted torque.
 
     Attributes:
-        fraction: largest RMS residual of a joint, over the largest gravity torque of the arm; NaN: not predicted.
+        fraction: largest RMS residual of a joint over the largest gravity torque of the arm; NaN: not predicted.
         is_validated: whether the data were not fitted.
         evidence: description of the data.
-        unloaded: RMS residual, N m or N, by joint that gravity hardly loads; `fraction` leaves them out.
+        unloaded: RMS residual, N m or N, of each joint that gravity hardly loads; `fraction` excludes these joints.
     """
 
     fraction: float
@@ -173,11 +178,11 @@ class PredictionError:
         """Return the error on recordings that were not fitted, or else on the fitted samples."""
         torque = np.abs(model.gravity.regressor(samples.position) @ np.nan_to_num(model.moments)).max(axis=0)
         efforts = np.array([unit.effort for unit in joint_units(model.robot)])
-        of_arm = np.array([torque[efforts == effort].max() for effort in efforts])
+        arm_torque = np.array([torque[efforts == effort].max() for effort in efforts])
         rms = np.stack([validation.rms for validation in validations or [fit]])
         with np.errstate(divide="ignore", invalid="ignore"):
-            is_loaded = torque / of_arm > MIN_LOAD_FRACTION
-            fraction = _largest((rms / of_arm)[:, is_loaded])
+            is_loaded = torque / arm_torque > MIN_LOAD_FRACTION
+            fraction = _largest((rms / arm_torque)[:, is_loaded])
         names = np.array(model.robot.joint_names)[~is_loaded]
         unloaded = {str(name): _largest(column) for name, column in zip(names, rms[:, ~is_loaded].T, strict=True)}
         unseen = f"{counted(len(validations), 'recording')} not used to fit"
@@ -191,8 +196,8 @@ def gravity_part(
 
     Args:
         document: content of `identified.yaml` with a section `gravity`.
-        robot: arm, needed with samples.
-        samples: samples that were fitted, to show the torque.
+        robot: arm, required with samples.
+        samples: fitted samples, whose torque the page shows; None: without plots of torque.
 
     Raises:
         IdentifiedFileError: the section is missing, malformed or of another robot.
@@ -204,7 +209,7 @@ def gravity_part(
     known = [joint for joint in loaded if entries[joint].get("observable") is True]
     what = f"Gravity parameters of {len(known)} of the {len(loaded)} joints that gravity loads were identified"
     units = units_of(document, robot)
-    # A link identification has its own section on friction.
+    # The page of a link identification has a section on friction already.
     friction = None if "base_parameters" in document else friction_section(document, units)
     if model is None or samples is None:
         return ResultPart("Gravity", [f"{what}."], [], [_moment_section(document, entries, units, None), friction])
@@ -248,12 +253,12 @@ def write_gravity_report(path: str | Path, robot: RobotModel, document: dict, sa
 def write_result_report(
     path: str | Path, result: GravityResult, _recordings: object, validations: Sequence[Validation]
 ) -> Path:
-    """Write the report of a result; it shows the validations on recordings that were not fitted."""
+    """Write the report of a result, with the validations on recordings that were not fitted."""
     return write_gravity_report(path, result.robot, result.content(validations), result.samples)
 
 
 def _verdict(loaded: Sequence[str], known: Sequence[str], error: PredictionError) -> str:
-    """Return whether the result is good enough to compensate gravity, and if not, why."""
+    """Return a sentence that says whether the result is good enough to compensate gravity, and if not, why."""
     reasons = []
     if missing := [name for name in loaded if name not in known]:
         reasons.append(f"gravity of {listed(missing)} is not known")
@@ -269,6 +274,7 @@ def _verdict(loaded: Sequence[str], known: Sequence[str], error: PredictionError
 
 
 def _pose_counts(samples: Samples) -> str:
+    """Return the numbers of poses at rest and of stretches of slow motion as text."""
     n_static = int(np.count_nonzero(samples.static))
     n_slow = len(samples) - n_static
     counts = {f"{counted(n_static, 'pose')} at rest": n_static, f"{counted(n_slow, 'stretch')} of slow motion": n_slow}
@@ -291,10 +297,10 @@ def _error_sentences(error: PredictionError, units: Mapping[str, JointUnits]) ->
 def _moment_section(
     document: Mapping[str, Any], entries: Mapping[str, dict], units: Mapping[str, JointUnits], samples: Samples | None
 ) -> Section:
-    """Return table and plots of the gravity parameters, and why some of them are not identified."""
+    """Return the section with table and plots of the gravity parameters, and reasons for those not identified."""
     labels = {joint: ("mass",) if "mass" in entry else ("n_x", "n_y") for joint, entry in entries.items()}
     known = [joint for joint, entry in entries.items() if entry.get("observable") is True]
-    # joints with a mass have one parameter and leave the second column empty
+    # Prismatic joints have one parameter, the mass, so their cell in the second column is empty.
     cells = {joint: [with_interval(document, entries[joint], label) for label in labels[joint]] for joint in known}
     absent = {
         joint: "gravity never loads it" if entry.get("torque_free") else "not identified"
@@ -333,14 +339,14 @@ def _moment_section(
 
 
 def _moment_weights(document: Mapping[str, Any], samples: Samples) -> NDArray:
-    """Return the torque of a unit moment over the largest torque measured at each joint (n,)."""
+    """Return the gravity torque of a unit moment over the largest measured torque of each joint (n,)."""
     largest = np.abs(samples.torque).max(axis=0)
     with np.errstate(divide="ignore"):
         return np.where(largest > 0, np.linalg.norm(document["robot"]["gravity"]) / largest, np.nan)
 
 
 def _torque_section(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> Section | None:
-    """Return measured and predicted torque: over the angle of joints that turn alone, else against each other."""
+    """Return the section with plots of torque: over the angle for joints that turn alone, else over the prediction."""
     turning = rotation_plots(model, samples, predicted)
     turned = {rotation.joint for rotation in rotations(samples)}
     others = [
@@ -354,9 +360,9 @@ def _torque_section(model: IdentifiedGravity, samples: Samples, predicted: NDArr
     parts: list[Any] = []
     if turning:
         parts += [
-            "One joint turns in steps while the others hold still; its torque is measured at standstill. Gravity is a "
-            "sine of the joint's angle. Each pose is approached from below and from above, so that friction shifts "
-            "the readings to both sides of the curve.",
+            "One joint turns in steps while the others hold still; its torque is measured at standstill. Gravity "
+            "torque is a sinusoid of the joint angle. Each pose is approached from below and from above, so that "
+            "friction shifts the readings to both sides of the curve.",
             Legend(legend | {"band": "identified model ± Coulomb friction"}),
             Figures(turning),
         ]
@@ -384,5 +390,6 @@ def _residual_section(model: IdentifiedGravity, samples: Samples, predicted: NDA
 
 
 def _largest(values: NDArray) -> float:
+    """Return the largest finite value; NaN if there is none."""
     known = values[np.isfinite(values)]
     return float(known.max()) if known.size else float("nan")

@@ -1,4 +1,4 @@
-"""Links and base parameters in reports: estimates with intervals, and the values of the URDF."""
+"""Sections of reports on links and base parameters: estimates with intervals, and the values of the URDF."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ PARAMETER_UNITS = {"m": "kg", "mc": "kg m", "I": "kg m²"}
 LINK_PARAMETER = re.compile(rf"({'|'.join(LINK_PARAMETERS)})(\d+)")
 TERM = re.compile(r" [+-] ")
 NUMBERS_WIDTH = 112
-"""Width of the numbers to the right of the plot, page units."""
+"""Width of the column of numbers to the right of the plot, page units."""
 AXIS_LIMIT = 1.12
-"""Limit of the axis on which the largest number of a row is at 1."""
+"""Limit of the horizontal axis; each row is scaled such that its largest absolute value is 1."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ class BaseParameter:
     Attributes:
         expression: linear combination, such as "Izz1 + Ixx2 + 0.04 m3".
         value: estimate by the data alone; NaN: undetermined.
+        error: standard error of the estimate.
         half: half width of the 95 % interval.
-        urdf: value of the URDF; NaN where a rotor inertia or friction takes part.
-        model: value of the identified model, which is physically consistent and regularized towards the URDF; NaN: not
-            known.
+        urdf: value of the URDF; NaN if the combination contains rotor inertia or friction.
+        model: value of the identified model, which is physically consistent and regularized towards the URDF; NaN:
+            unknown.
     """
 
     expression: str
@@ -64,12 +65,12 @@ class BaseParameter:
 
     @property
     def name(self) -> str:
-        """Parameter that leads the expression."""
+        """First parameter of the expression."""
         return TERM.split(self.expression)[0]
 
     @property
     def label(self) -> str:
-        """Name, with dots where the combination has further parameters."""
+        """Name, followed by dots if the combination has further parameters."""
         return self.name if self.name == self.expression else f"{self.name} + …"
 
     @property
@@ -80,32 +81,32 @@ class BaseParameter:
 
     @property
     def unit(self) -> str:
-        """Unit of all numbers of a link parameter."""
+        """Unit of the values; empty for friction."""
         return PARAMETER_UNITS[re.split("[xyz0-9]", self.name)[0]] if self.link is not None else ""
 
     @property
     def is_determined(self) -> bool:
-        """Whether the data determine it."""
+        """Whether the data determine the parameter."""
         return bool(np.isfinite(self.value))
 
     @property
     def relative_error(self) -> float:
-        """Standard error over the value; NaN where undetermined."""
+        """Standard error over the absolute value; infinite for zero, NaN if undetermined."""
         return self.error / abs(self.value) if self.value else float("inf")
 
     @property
     def is_compared(self) -> bool:
-        """Whether the data can be compared with the URDF."""
+        """Whether estimate, identified model and URDF are all known."""
         return self.is_determined and bool(np.isfinite([self.urdf, self.model]).all())
 
     @property
     def is_urdf_wrong(self) -> bool:
-        """Whether the interval contains the value of the identified model, and not that of the URDF."""
+        """Whether the interval contains the value of the identified model, but not that of the URDF."""
         return self.is_compared and not self._contains(self.urdf) and self._contains(self.model)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the interval contains neither value: it is too narrow, or shifted."""
+        """Whether the interval contains neither value, so that it is probably too narrow or biased."""
         return self.is_compared and not self._contains(self.urdf) and not self._contains(self.model)
 
     def _contains(self, value: float) -> bool:
@@ -113,11 +114,11 @@ class BaseParameter:
 
 
 def read_base_parameters(document: Mapping[str, Any], model_values: NDArray | None = None) -> list[BaseParameter]:
-    """Return the base parameters of a link identification, friction included.
+    """Return the base parameters of a link identification, including friction.
 
     Args:
         document: content of `identified.yaml`.
-        model_values: (k,) values of the identified model; None, or of another size: not known.
+        model_values: (k,) values of the identified model; None, or of another size: unknown.
     """
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -144,11 +145,11 @@ def is_weak(parameter: BaseParameter) -> bool:
 
 
 def weak_table(parameters: Sequence[BaseParameter], covariance: NDArray | None) -> list[Folded]:
-    """Return the folded table of the weakly determined parameters, the weakest first; empty without any.
+    """Return the folded table of the weakly determined parameters, weakest first; empty if there are none.
 
     Args:
         parameters: k base parameters.
-        covariance: (k, k), for the partners; None, or of another size: not known.
+        covariance: (k, k) covariance, for the largest correlations; None, or of another size: unknown.
     """
     weak = sorted(filter(is_weak, parameters), key=lambda parameter: -parameter.relative_error)
     if not weak:
@@ -167,7 +168,7 @@ def weak_table(parameters: Sequence[BaseParameter], covariance: NDArray | None) 
         columns["Correlation"] = [fixed(correlation[row, other], 2) for row, other in zip(rows, partners, strict=True)]
     intro = (
         "A parameter that is nearly zero is weak by this measure even if its interval is narrow. Motion that "
-        "separates a parameter from the one it is most correlated with would help."
+        "separates a parameter from its most correlated parameter would reduce the error."
     )
     table = Table.by_column("Parameter", [parameter.name for parameter in weak], columns)
     title = f"{counted(len(weak), 'parameter')} with a standard error above {percent(MAX_RELATIVE_ERROR)} of the value"
@@ -175,35 +176,35 @@ def weak_table(parameters: Sequence[BaseParameter], covariance: NDArray | None) 
 
 
 def base_section(parameters: Sequence[BaseParameter], links: Sequence[str], *, is_consistent: bool) -> Section:
-    """Return plots by link and the table of the base parameters.
+    """Return the section with the plots by link and the table of the base parameters.
 
     Args:
-        parameters: base parameters, friction included.
+        parameters: base parameters, including friction.
         links: names of the links.
         is_consistent: whether all links of the identified model are physically consistent.
     """
-    of_links = [parameter for parameter in parameters if parameter.link is not None]
-    by_link = {name: [parameter for parameter in of_links if parameter.link == k] for k, name in enumerate(links)}
+    link_parameters = [parameter for parameter in parameters if parameter.link is not None]
+    by_link = {name: [one for one in link_parameters if one.link == k] for k, name in enumerate(links)}
     legend = {"interval": "estimate with 95 % interval", "diamond urdf": "URDF"}
     comparison = ""
-    if any(parameter.is_compared for parameter in of_links):
+    if any(parameter.is_compared for parameter in link_parameters):
         legend |= {"tick": "identified model", "diamond wrong": "URDF, wrong"}
-        legend |= {"doubtful": "estimate in doubt"} if any(one.is_doubtful for one in of_links) else {}
+        legend |= {"doubtful": "estimate in doubt"} if any(one.is_doubtful for one in link_parameters) else {}
         comparison = (
-            " The URDF is wrong where the interval contains the value of the identified model and not that of the URDF."
+            " The URDF is wrong if the interval contains the value of the identified model, but not that of the URDF."
         )
         comparison += (
-            " Where it contains neither, the interval is in doubt: too narrow, or shifted by unmodelled friction."
+            " If it contains neither, the interval is in doubt: too narrow, or biased by unmodelled friction."
             if is_consistent
-            else " Links of the identified model are not physically consistent, so doubtful intervals cannot be told."
+            else " Links of the identified model are not physically consistent, so doubtful intervals are not detected."
         )
     return Section(
         "Base parameters",
         [
             "Torque determines only these combinations of masses, mass moments and inertias of the links. Estimates "
-            "are by the data alone, with 95 % intervals, one in twenty of which misses by chance. Each row has its own "
-            "scale; the line is zero. Mass moments (mcx …) are in kg m, inertias (Ixx …) in kg m², both about the "
-            f"origin of the link frame.{comparison}",
+            "are by the data alone, with 95 % intervals: one in twenty intervals does not contain the true value. Each "
+            "row has its own scale; the vertical line is zero. Mass moments (mcx …) are in kg m, inertias (Ixx …) in "
+            f"kg m², both about the origin of the link frame.{comparison}",
             Legend(legend),
             Figures([Plot(draw_base_parameters(link, rows), link) for link, rows in by_link.items() if rows]),
             Table.by_column(
@@ -232,7 +233,7 @@ def base_section(parameters: Sequence[BaseParameter], links: Sequence[str], *, i
 
 
 def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
-    """Draw the base parameters of a link as SVG, each row on its own scale, with the numbers to the right."""
+    """Draw the base parameters of a link as SVG, each row with its own scale and its numbers to the right."""
     fields = np.array([[one.value, one.half, one.urdf, one.model] for one in parameters])
     value, half, urdf, model = (fields / _row_scale(fields)[:, None]).T
     rows = np.arange(len(parameters))
@@ -252,7 +253,7 @@ def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
             "zorder": 3,
         }
         axes.plot(value[is_doubtful], rows[is_doubtful], "o", **hollow)
-        for color, chosen in (("urdf", ~is_wrong), ("wrong", is_wrong)):
+        for color, mask in (("urdf", ~is_wrong), ("wrong", is_wrong)):
             diamond: dict[str, Any] = {
                 "markersize": 6.5,
                 "mfc": LIGHT[color],
@@ -260,7 +261,7 @@ def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
                 "mew": 0.8,
                 "zorder": 3,
             }
-            axes.plot(urdf[chosen], rows[chosen], "D", **diamond)
+            axes.plot(urdf[mask], rows[mask], "D", **diamond)
         for row, one in enumerate(parameters):
             text = plus_minus(one.value, one.half) if one.is_determined else "not determined"
             color = LIGHT["wrong" if one.is_urdf_wrong else "muted"]
@@ -272,7 +273,7 @@ def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
 
 
 def _row_scale(fields: NDArray) -> NDArray:
-    """Return the largest magnitude (rows,) of value ± half, URDF and model, 1 where all are zero."""
+    """Return the largest absolute value (rows,) of value ± half, URDF and model; 1 if all are zero."""
     value, half, urdf, model = np.nan_to_num(fields).T
     largest = np.max(np.abs([value - half, value + half, urdf, model]), axis=0)
     return np.where(largest > 0, largest, 1.0)
@@ -288,7 +289,7 @@ def read_links(document: Mapping[str, Any]) -> dict[str, NDArray]:
 
 
 def link_section(document: Mapping[str, Any], links: Mapping[str, NDArray], robot: RobotModel | None) -> Section:
-    """Return the table of the links, with the values of the URDF where a robot is given."""
+    """Return the section with the table of the links, and the values of the URDF if a robot is given."""
     bodies = {name: Body.of(parameters) for name, parameters in links.items()}
     impossible = [name for name, body in bodies.items() if not body.possible]
     texts = [_body_texts(body) for body in bodies.values()]
@@ -300,14 +301,16 @@ def link_section(document: Mapping[str, Any], links: Mapping[str, NDArray], robo
         [Cell(text, urdf[k : k + 1]) for k, text in enumerate(own)] for own, urdf in zip(texts, urdf_texts, strict=True)
     ]
     mass, centre, inertia = zip(*cells, strict=True)
-    what = "The parameters of identified.urdf. " if not impossible else f"No real body is {listed(impossible)}. "
+    what = "The parameters of identified.urdf. "
+    if impossible:
+        what = f"No real body has the parameters of {listed(impossible)}. "
     return Section(
         "Links",
         [
             f"{what}Centre of mass in the link frame, principal inertia about the centre of mass. Torque determines "
-            "some parameters by themselves, and the others only in combination: these are divided among the links so "
-            "that they are physically consistent and near to the URDF. Then the torque is right, and a single number "
-            "need not be.",
+            "some parameters individually, and the others only in linear combinations. Their division among the links "
+            "is physically consistent and close to the URDF. It does not affect the torque, so single values may "
+            "differ from the true ones.",
             Table.by_column(
                 "Link",
                 list(links),
@@ -315,7 +318,7 @@ def link_section(document: Mapping[str, Any], links: Mapping[str, NDArray], robo
                     ("Mass", "kg"): mass,
                     ("Centre of mass", "x, y, z in mm"): centre,
                     ("Principal inertia", "kg m²"): inertia,
-                    "Determined by themselves": [_determined_alone(document["links"][name]) for name in links],
+                    "Determined individually": [_determined_alone(document["links"][name]) for name in links],
                 },
                 words=[4],
             ),
@@ -338,7 +341,7 @@ def _determined_alone(entry: Mapping[str, Any]) -> str:
 
 
 def draw_prior_weights(scores: Mapping[float, float], chosen: float) -> str:
-    """Draw the cross-validated error, over the noise, by weight of the URDF as SVG; the chosen weight is filled."""
+    """Draw the cross-validated error over the noise by weight of the URDF as SVG; the marker at `chosen` is filled."""
     weights = np.array(sorted(scores))
     error = np.exp([scores[weight] / 2 for weight in weights])
     is_chosen = weights == chosen

@@ -1,4 +1,4 @@
-"""Friction of each joint, and measured torque against the torque of the identified model and of the URDF."""
+"""Agreement of measured torque with the identified model and with the URDF, and the section of reports on friction."""
 
 from __future__ import annotations
 
@@ -27,28 +27,49 @@ from dynid_ros.report.result_page import cell_unit, entries_of, joints_of, with_
 from dynid_ros.signals import LowPass, Motion
 
 MAX_REPEATED_DISTANCE = 0.1
-"""Distance between motions, over their spread, below which one repeats the other. A trajectory that is run again lies
-at about 0.003 from the first run, another trajectory of the same style at 0.5."""
+"""Largest distance between motions, over their spread, that counts as a repetition. The distance of two runs of one
+trajectory is about 0.003, that of another trajectory of the same style 0.5."""
 MAX_DISTANCE_SAMPLES = 3000
+"""Largest number of samples whose distance is computed."""
 MAX_LAG_S = 2.0
+"""Longest lag of the autocorrelation, s."""
 MAX_OUTSIDE_FRACTION = 0.1
-"""Largest fraction of the lags outside of the 95 % band for residuals that look like sensor noise."""
+"""Largest fraction of the lags outside the 95 % band for residuals that count as sensor noise."""
 FILTER_SAMPLES = 1 << 14
+"""Smallest number of samples for the impulse response of the low-pass."""
 CORRELATION_WIDTH = 210
 CORRELATION_HEIGHT = 130
+FAMILIES = {
+    "torque": ("Friction and offset", "N m"),
+    **{family: (kind.label, kind.unit) for family, kind in TERM_KINDS.items()},
+}
+"""Heading and unit for revolute joints, by the family of the terms."""
+SIDES = {"positive": "+", "negative": "−"}
+"""Sign in the table by the suffix of a term that acts in one direction."""
+SHAPE_NAMES = {
+    "stribeck_velocity": ("Stribeck velocity", "velocity"),
+    "saturation_velocity": ("saturation velocity", "velocity"),
+    "smoothing": ("reverses within", "velocity"),
+    "sliding_length": ("sliding length", "position"),
+    "dead_zone": ("no direction below", "velocity"),
+}
+"""Name and field of `JointUnits` by the key of the shape parameter of friction."""
+CURVE_WIDTH = 210
+CURVE_HEIGHT = 160
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueComparison:
-    """Torques of one recording, filtered by the same low-pass and decimated.
+    """Measured and predicted torques of one recording, filtered by the same low-pass and decimated.
 
     Attributes:
+        recording: name of the recording.
         time: (M,) s.
         motion: position, velocity and acceleration at these times, (M, n) each.
-        measured: (M, n) torque.
+        measured: (M, n) measured torque, N m or N.
         identified: (M, n) torque of the identified model.
-        urdf: (M, n) torque of the URDF's links, friction fitted; None: not known.
-        rate: rate before decimation, Hz.
+        urdf: (M, n) torque of the links of the URDF with fitted friction; None: unknown.
+        rate: sampling rate before decimation, Hz.
     """
 
     recording: str
@@ -98,14 +119,14 @@ class LinkQuality:
     """Agreement of measured torque with the identified model and with the URDF.
 
     Attributes:
-        shown: recordings that the model is judged on: those that were not fitted, if there are any.
+        shown: recordings on which the model is evaluated: those that were not fitted, or else the fitted ones.
         evidence: description of these recordings.
-        is_validated: whether they were not fitted; None: not known.
+        is_validated: whether they were not fitted; None: unknown.
         repeats_fit: whether they repeat the fitted motion.
         model: agreement of the identified model on `shown`.
-        urdf: agreement of the URDF on `shown`, its friction fitted to the same data; None: not known.
-        fit: agreement of the identified model on the fitted recordings; None: not known.
-        torque_rms: (n,) measured torque of `shown`.
+        urdf: agreement of the URDF on `shown`, with friction fitted to the same data; None: unknown.
+        fit: agreement of the identified model on the fitted recordings; None: unknown.
+        torque_rms: (n,) RMS of the measured torque in `shown`, N m or N.
     """
 
     shown: tuple[TorqueComparison, ...]
@@ -125,13 +146,13 @@ class LinkQuality:
         unseen: Sequence[TorqueComparison] = (),
         given: Sequence[TorqueComparison] = (),
     ) -> LinkQuality:
-        """Judge on the recordings that were not fitted, or else on the fitted ones.
+        """Evaluate the models on the recordings that were not fitted, or else on the fitted ones.
 
         Args:
             joints: names of the joints.
             fitted: recordings that were fitted.
             unseen: recordings that were not fitted.
-            given: recordings for which neither is known, in place of the others.
+            given: recordings that replace both, if it is unknown whether they were fitted.
         """
         shown = tuple(given or unseen or fitted)
         evidence = f"{counted(len(unseen), 'recording')} not used to fit" if unseen else "the fitted data"
@@ -149,7 +170,7 @@ class LinkQuality:
 
     @property
     def worst(self) -> int | None:
-        """Joint with the lowest R²; None if no joint has torque."""
+        """Index of the joint with the lowest R²; None if no joint has torque."""
         return int(np.nanargmin(self.model.r2)) if np.isfinite(self.model.r2).any() else None
 
 
@@ -163,21 +184,21 @@ def validate_comparisons(
 
 
 def mean_r2(validation: Validation) -> float:
-    """Return R² of the torque, the mean of the joints; a joint counts as 0 at least."""
+    """Return the mean R² of the torque over the joints; negative values count as 0."""
     known = validation.r2[~np.isnan(validation.r2)]
     return float(np.maximum(known, 0.0).mean()) if known.size else float("nan")
 
 
 def _motion_distance(fitted: Sequence[TorqueComparison], unseen: Sequence[TorqueComparison]) -> float:
     """Return the median distance of unseen states from the nearest fitted state, over the spread of the states."""
-    known, new = (
+    known_states, new_states = (
         np.vstack([np.hstack([one.motion.position, one.motion.velocity]) for one in comparisons])
         for comparisons in (fitted, unseen)
     )
-    spread = known.std(axis=0)
+    spread = known_states.std(axis=0)
     moving = spread > 0
-    some = new[spread_indices(len(new), MAX_DISTANCE_SAMPLES)]
-    distance, _ = cKDTree(known[:, moving] / spread[moving]).query(some[:, moving] / spread[moving])
+    queries = new_states[spread_indices(len(new_states), MAX_DISTANCE_SAMPLES)]
+    distance, _ = cKDTree(known_states[:, moving] / spread[moving]).query(queries[:, moving] / spread[moving])
     return float(np.median(distance) / np.sqrt(max(int(moving.sum()), 1)))
 
 
@@ -188,8 +209,8 @@ class ResidualCorrelation:
     Attributes:
         lag: (L,) s.
         values: (L, n) autocorrelation of the residual of each joint.
-        noise: (L,) autocorrelation that the low-pass gives to white noise.
-        band: half width of the 95 % band about `noise` that holds estimates from white noise (Bartlett 1946).
+        noise: (L,) autocorrelation of white noise after the low-pass.
+        band: half width of the 95 % band about `noise` for estimates from white noise (Bartlett 1946).
     """
 
     lag: NDArray
@@ -215,7 +236,7 @@ class ResidualCorrelation:
 
     @property
     def memory(self) -> NDArray:
-        """(n,) smallest lag, s, with an autocorrelation within the band of noise; infinite if there is none."""
+        """(n,) correlation time, s: smallest lag with an autocorrelation within the band; infinite if there is none."""
         above = self.values > self.noise[:, None] + self.band
         above[0] = True
         within = ~above & np.isfinite(self.values)
@@ -229,22 +250,22 @@ class ResidualCorrelation:
         return np.mean(outside[1:], axis=0) <= MAX_OUTSIDE_FRACTION
 
     def sentences(self, joints: Sequence[str], block: float) -> list[str]:
-        """Interpret the autocorrelation of the residuals in sentences.
+        """Return sentences that interpret the autocorrelation of the residuals.
 
         Args:
             joints: names of the joints.
             block: duration, s, of the blocks of data whose differences give the standard errors; NaN: not known.
         """
         if self.is_noise.all():
-            return ["The residuals look like sensor noise: this motion shows nothing that the model lacks."]
+            return ["The residuals look like sensor noise: this motion shows no effects that the model lacks."]
         correlated = [name for name, is_noise in zip(joints, self.is_noise, strict=True) if not is_noise]
         longest = self.memory[~self.is_noise].max()
         duration = f"up to {significant(longest, 2)} s" if np.isfinite(longest) else f"more than {brief(MAX_LAG_S)} s"
         which = "all joints" if len(correlated) == len(joints) else listed(correlated)
         sentences = [
-            f"The residuals of {which} are not sensor noise: they stay correlated for {duration}. They are what the "
-            "model lacks, mostly friction. The standard errors allow for it: they come from the differences between "
-            "blocks of data, not from the number of samples."
+            f"The residuals of {which} are not sensor noise: they stay correlated for {duration}. They are effects "
+            "that the model lacks, mostly friction. The standard errors allow for this correlation: they are computed "
+            "from the differences between blocks of data, not from the number of samples."
         ]
         slow = [name for name, memory in zip(joints, self.memory, strict=True) if memory > block]
         if slow:
@@ -280,28 +301,10 @@ def _mean_product(parts: Sequence[NDArray], lag: int) -> NDArray:
 
 
 def _noise_correlation(low_pass: LowPass, count: int) -> NDArray:
-    """Return the autocorrelation (count,) of filtered white noise by lag in samples."""
+    """Return the autocorrelation (count,) of low-passed white noise at lags of 0, 1, … samples."""
     frequency = np.fft.rfftfreq(max(FILTER_SAMPLES, 2 * count), 1 / low_pass.rate)
     values = np.fft.irfft(low_pass.gain(frequency) ** 2)[:count]
     return values / values[0]
-
-
-FAMILIES = {
-    "torque": ("Friction and offset", "N m"),
-    **{family: (kind.label, kind.unit) for family, kind in TERM_KINDS.items()},
-}
-"""Heading and unit for revolute joints, by the family of the terms."""
-SIDES = {"positive": "+", "negative": "−"}
-SHAPE_NAMES = {
-    "stribeck_velocity": ("Stribeck velocity", "velocity"),
-    "saturation_velocity": ("saturation velocity", "velocity"),
-    "smoothing": ("reverses within", "velocity"),
-    "sliding_length": ("sliding length", "position"),
-    "dead_zone": ("no direction below", "velocity"),
-}
-"""Name, and field of `JointUnits`, by the key of the shape parameter."""
-CURVE_WIDTH = 210
-CURVE_HEIGHT = 160
 
 
 def friction_section(
@@ -310,7 +313,7 @@ def friction_section(
     model: LinkModel | None = None,
     fitted: Sequence[TorqueComparison] = (),
 ) -> Section | None:
-    """Return the section on friction; None for an arm without friction.
+    """Return the section on friction; None if the document has no friction.
 
     Args:
         document: content of `identified.yaml`.
@@ -333,16 +336,16 @@ def friction_section(
         "Friction",
         [
             *curves,
-            "Coefficients of the identified model with the 95 % intervals of the data alone. Friction and offset are "
-            "given as the torque in the + and in the − direction of motion where the data determine only their sum: an "
-            "offset of the sensor looks like friction that differs by direction.",
+            "Coefficients of the identified model with the 95 % intervals of the data alone. If the data determine "
+            "only the sum of friction and offset, the table has the torques in the + and in the − direction of motion: "
+            "an offset of the sensor cannot be distinguished from friction that depends on the direction.",
             table,
         ],
     )
 
 
 def _friction_table(document: Mapping[str, Any], units: Mapping[str, JointUnits]) -> Table:
-    """Return a row for each joint and each coupled pair, a column for each family of terms, and the shapes."""
+    """Return a table with a row for each joint and coupled pair, and columns for families of terms and for shapes."""
     rows: dict[str, dict[str, list[str]]] = {}
     shapes: dict[str, str] = {}
     for joint, entry in entries_of(document, "friction").items():
@@ -371,7 +374,7 @@ def _friction_table(document: Mapping[str, Any], units: Mapping[str, JointUnits]
 def _lines_by_family(
     document: Mapping[str, Any], entry: Mapping[str, Any], terms: Sequence[str], unit: JointUnits
 ) -> dict[str, list[str]]:
-    """Return the coefficients as text by family; a direction or harmonic comes before its coefficient."""
+    """Return the coefficients as text by family of terms; a direction or harmonic precedes its coefficient."""
     lines: dict[str, list[str]] = {}
     for term in terms:
         if not is_number(entry.get(term)):
@@ -394,7 +397,7 @@ def _describe_shapes(entry: Mapping[str, Any], unit: JointUnits) -> str:
 
 
 def _friction_curves(model: LinkModel, fitted: Sequence[TorqueComparison]) -> list[Plot]:
-    """Return the curve of each joint that has friction, with points at the recorded velocities."""
+    """Return a plot of the friction curve of each joint with friction, with points at the recorded velocities."""
     robot = model.robot
     velocity = np.concatenate([comparison.motion.velocity for comparison in fitted])
     residual = np.concatenate([comparison.residual for comparison in fitted])
@@ -413,7 +416,7 @@ def _friction_curves(model: LinkModel, fitted: Sequence[TorqueComparison]) -> li
 
 
 def _steady_friction(friction: JointFriction, coefficients: NDArray, load: float) -> Callable[[NDArray], NDArray]:
-    """Return the friction torque as a function of steady velocities (N,), without the terms of the joint's angle."""
+    """Return a function from constant velocities (N,) to friction torque, without terms that depend on position."""
 
     def torque(velocity: NDArray) -> NDArray:
         zero = np.zeros_like(velocity)
@@ -430,8 +433,8 @@ def _steady_friction(friction: JointFriction, coefficients: NDArray, load: float
 def _draw_curve(
     joint: str, unit: JointUnits, torque: Callable[[NDArray], NDArray], velocity: NDArray, residual: NDArray
 ) -> str:
-    """Draw the friction curve, and at the recorded velocities the curve plus the residual, as SVG."""
-    some = spread_indices(len(velocity), 150)
+    """Draw the friction curve, and points with the curve plus the residual at the recorded velocities, as SVG."""
+    rows = spread_indices(len(velocity), 150)
     top = np.abs(velocity).max(initial=1e-6)
     half = top * np.linspace(0, 1, 100) ** 2 + 1e-6 * top
     speeds = np.concatenate([-half[::-1], half])
@@ -441,7 +444,7 @@ def _draw_curve(
         axes.axhline(0, color=LIGHT["line"], linewidth=1)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
         marker: dict[str, Any] = {"markersize": 2.2, "markeredgewidth": 0, "color": LIGHT["measured"], "alpha": 0.45}
-        axes.plot(velocity[some], torque(velocity[some]) + residual[some], "o", **marker)
+        axes.plot(velocity[rows], torque(velocity[rows]) + residual[rows], "o", **marker)
         axes.plot(speeds, torque(speeds), color=LIGHT["identified"], linewidth=1.8)
         axes.set_xlabel(f"velocity ({unit.velocity})")
         for axis in (axes.xaxis, axes.yaxis):

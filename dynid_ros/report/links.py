@@ -1,4 +1,4 @@
-"""Report of links and friction: the sections of `identified.yaml`, and recordings that the model predicts."""
+"""Report of links and friction: sections of `identified.yaml`, and measured and predicted torque of recordings."""
 
 from __future__ import annotations
 
@@ -62,18 +62,20 @@ from dynid_ros.report.result_page import (
 )
 
 MAX_LISTED_PARAMETERS = 7
+"""Largest number of parameters that a sentence names."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkEvidence:
-    """Recordings that the identified model predicts, in addition to the document.
+    """Recordings whose torque a page compares with the identified model, in addition to the document.
 
     Attributes:
+        model: identified model.
         fitted: comparisons on the fitted recordings.
         unseen: comparisons on recordings that were not fitted.
-        given: comparisons on recordings for which neither is known, in place of the others.
-        base_values: (k,) base parameters of the model; None: not known.
-        covariance: (k, k) of the base parameters; None: not known.
+        given: comparisons that replace both, if it is unknown whether the recordings were fitted.
+        base_values: (k,) base parameters of the model; None: unknown.
+        covariance: (k, k) covariance of the base parameters; None: unknown.
         scores: mean logarithm of the cross-validated squared error by weight of the URDF; empty: the weight was given.
     """
 
@@ -87,7 +89,7 @@ class LinkEvidence:
 
     @property
     def duration(self) -> float:
-        """Duration of the fitted recordings, s; NaN: not known."""
+        """Duration of the fitted recordings, s; NaN: unknown."""
         return sum(len(one.time) * one.period for one in self.fitted) if self.fitted else float("nan")
 
 
@@ -98,8 +100,8 @@ def link_part(
 
     Args:
         document: content of `identified.yaml` of a link identification.
-        robot: arm with the parameters of its URDF, to compare with; None: not known.
-        evidence: recordings, needs the robot.
+        robot: arm with the nominal parameters of its URDF, for comparison; None: unknown.
+        evidence: recordings; they require the robot.
     """
     has_links = bool(document.get("links"))
     base_values, covariance = (None, None) if evidence is None else (evidence.base_values, evidence.covariance)
@@ -111,7 +113,7 @@ def link_part(
     n_weak = sum(map(is_weak, parameters))
     number = number_of(document, "condition_number")
     if np.isnan(number) and not all(parameter.is_determined for parameter in parameters):
-        number = np.inf  # which the document has as null
+        number = np.inf  # the document has null for an infinite number
     condition = Condition(number, n_weak, "Move all joints at once, faster and further.")
     quality = None
     if robot is not None and evidence is not None:
@@ -166,14 +168,14 @@ def write_link_report(
     """Write the report of a link identification.
 
     Args:
-        path: HTML file, whose folders are made.
+        path: path of the HTML file, whose folders are created.
         result: result of the identification.
         fitted: recordings that were fitted.
-        unseen: recordings that were not fitted; without any, the page judges by the fitted ones.
+        unseen: recordings that were not fitted; without any, the page evaluates the model on the fitted ones.
         validations: agreement on the unseen recordings.
 
     Raises:
-        IdentificationError: there are no recordings, one has no torque, or one is among fitted and unseen.
+        IdentificationError: there are no recordings, one has no torque, or one is both fitted and unseen.
         RecordingError: a recording lacks a joint of the robot.
     """
     if not fitted:
@@ -185,15 +187,15 @@ def write_link_report(
             )
     document = result.content(validations)
     evidence = None
-    if not result.missing:  # else the model does not predict torque
-        seen, new = (
+    if not result.missing:  # with missing parameters, the model does not predict torque
+        fitted_comparisons, unseen_comparisons = (
             [TorqueComparison.from_recording(result.model, one, result.urdf_model) for one in recordings]
             for recordings in (fitted, unseen)
         )
         evidence = LinkEvidence(
             result.model,
-            seen,
-            new,
+            fitted_comparisons,
+            unseen_comparisons,
             base_values=result.base.project(np.concatenate([result.parameters, result.model.coefficients])),
             covariance=result.base_parameters.covariance,
             scores=result.scores,
@@ -208,11 +210,11 @@ def write_link_report(
 
 
 def _read_model(document: Mapping[str, Any], robot: RobotModel | None) -> tuple[NDArray | None, NDArray | None]:
-    """Return base parameters (k,) of the model and their covariance (k, k), as far as document and robot have them."""
+    """Return base parameters (k,) of the model and their covariance (k, k); None for what the document lacks."""
     if robot is None:
         return None, None
     arm = KnownArm(link_model(dict(document), robot))
-    with suppress(IdentifiedFileError):  # the file has the covariance of another set of base parameters
+    with suppress(IdentifiedFileError):  # the covariance in the file is for another set of base parameters
         arm = known_arm(dict(document), robot)
     base = arm.columns.whole_base(arm.columns.first)
     return base.project(np.concatenate([arm.model.parameters, arm.model.coefficients])), arm.covariance
@@ -237,7 +239,7 @@ def _parameter_tile(parameters: Sequence[BaseParameter], n_weak: int) -> Tile:
 
 
 def _quality_sentences(robot: RobotModel, quality: LinkQuality, units: Sequence[JointUnits]) -> list[str]:
-    """Return R² of identified model and URDF, and the joint that is predicted worst."""
+    """Return sentences on R² of the identified model and of the URDF, and on the joint with the lowest R²."""
     urdf = "" if quality.urdf is None else f", and {share(mean_r2(quality.urdf))} with the URDF, its friction fitted"
     sentences = [
         f"On {quality.evidence}, R² of the torque is {share(mean_r2(quality.model))} with the identified model{urdf} "
@@ -273,7 +275,7 @@ def _quality_tiles(robot: RobotModel, quality: LinkQuality, units: Sequence[Join
 
 
 def _urdf_sentences(parameters: Sequence[BaseParameter]) -> list[str]:
-    """Return how many base parameters show that the URDF is wrong."""
+    """Return a sentence on the number of base parameters that show that the URDF is wrong."""
     n_compared = sum(parameter.is_compared for parameter in parameters)
     if not n_compared:
         return []
@@ -285,12 +287,12 @@ def _urdf_sentences(parameters: Sequence[BaseParameter]) -> list[str]:
         shown = [*wrong[: MAX_LISTED_PARAMETERS - 1], f"{n_more} more"] if n_more > 1 else wrong
         text = (
             f"The URDF is wrong in {len(wrong)} of {counted(n_compared, 'base parameter')} ({listed(shown)}): its "
-            "value lies outside of the 95 % interval, and the value of the identified model within. About "
-            f"{0.05 * n_compared:.0f} would be so by chance."
+            "value lies outside the 95 % interval, and the value of the identified model inside. With a correct URDF, "
+            f"about {0.05 * n_compared:.0f} values would lie outside by chance."
         )
     doubt = (
-        f" In {n_doubtful}{' more' if wrong else ''}, neither value lies within: these intervals are in doubt, most "
-        "likely because of unmodelled friction."
+        f" In {n_doubtful}{' more' if wrong else ''}, neither value lies inside: these intervals are in doubt, "
+        "probably because of unmodelled friction."
     )
     return [text + doubt if n_doubtful else text]
 
@@ -330,13 +332,13 @@ def _torque_section(model: LinkModel, quality: LinkQuality) -> Section:
 def _residual_section(document: Mapping[str, Any], evidence: LinkEvidence, quality: LinkQuality) -> Section:
     names = evidence.model.robot.joint_names
     correlation = ResidualCorrelation.from_comparisons(evidence.model.signals.cutoff, quality.shown)
-    # standard errors come from blocks of the fitted data, one more than their degrees of freedom
+    # The standard errors come from blocks of the fitted data; their number is the degrees of freedom plus one.
     block = evidence.duration / (number_of(document, "degrees_of_freedom") + 1)
     return Section(
         "Residual analysis",
         [
-            f"Autocorrelation of the residuals on {quality.evidence}, over the lag. White noise of the sensors, "
-            "through the same low-pass, stays within the band.",
+            f"Autocorrelation of the residuals on {quality.evidence}, over the lag. White noise of the sensors, after "
+            "the same low-pass, stays within the band.",
             Figures([Plot(correlation.draw(i, name), name) for i, name in enumerate(names)], size="small"),
             *map(Text, correlation.sentences(names, block)),
         ],
@@ -363,13 +365,13 @@ def _agreement_section(robot: RobotModel, quality: LinkQuality) -> Section:
         columns["Residual of the URDF", "RMS"] = with_efforts(quality.urdf.rms)
     parts: list[Any] = []
     for one in quality.shown if len(quality.shown) > 1 else ():
-        table = agreement_table(validate_comparisons(robot.joint_names, [one], lambda own: own.identified))
+        table = agreement_table(validate_comparisons(robot.joint_names, [one], lambda each: each.identified))
         parts += [Text(one.recording, "heading"), table]
     return Section(
         "Agreement by joint",
         [
-            f"RMS over {quality.evidence}. R² is the share of the variance of the torque that the model explains; "
-            "below 0 a constant would be better.",
+            f"RMS over {quality.evidence}. R² is the fraction of the variance of the torque that the model explains; "
+            "if it is negative, the mean torque would be a better prediction.",
             Table.by_column("Joint", robot.joint_names, columns),
             *([Folded("Each recording by itself", parts)] if parts else []),
         ],
@@ -382,13 +384,13 @@ def _weight_section(document: Mapping[str, Any], scores: Mapping[float, float]) 
         "Regularization towards the URDF",
         [
             f"Weight of the URDF: {weight:g}. The plot shows the cross-validated prediction error, over the noise of "
-            "each joint, by the weight of the regularization towards the URDF. Of the weights that predict as well as "
-            "the best, within the accuracy of the cross-validation, the middle one is taken.",
+            "each joint, by the weight of the regularization towards the URDF. Several weights predict as well as the "
+            "best one within the accuracy of the cross-validation; the middle one of these is used.",
             SideBySide([Plot(draw_prior_weights(scores, weight))]),
         ],
     )
 
 
 def _link_labels(parameters: Sequence[BaseParameter]) -> list[str]:
-    """Return names for the links of a document that names none."""
+    """Return names for the links of a document without names of links."""
     return [f"link {k + 1}" for k in range(max((one.link or 0) + 1 for one in parameters))]

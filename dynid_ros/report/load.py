@@ -1,4 +1,4 @@
-"""Report of a load: the section `load` of `identified.yaml`, and the torque or wrench that was fitted."""
+"""Report of a load: the section `load` of `identified.yaml`, and the fitted torque or wrench."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ from dynid_ros.report.result_page import ResultPart, number_of, numbers_of, resu
 
 VIEW_SIZE = 320
 VIEWS = {"along x": (1, 2), "along y": (0, 2), "along z": (0, 1)}
-"""Axes to the right and upward, by direction of view."""
+"""Horizontal and vertical axis by direction of view."""
 N_DRAWS = 40
-"""Ellipsoids drawn from the covariance of the estimate."""
+"""Number of ellipsoids that are drawn at random from the covariance of the estimate."""
 VIEW_MARGIN_FRACTION = 0.2
 ARROW_FRACTION = 0.24
-"""Length of the arrows over half the width of the picture: they fit into its margin."""
+"""Length of the arrows over half the width of the picture, such that they fit into its margin."""
 ANGLES = np.linspace(0, 2 * np.pi, 121)
 CIRCLE = np.stack([np.cos(ANGLES), np.sin(ANGLES)])
-
+"""(2, N) points of the unit circle."""
 MIN_EXPLAINED = 0.5
-"""R² below which a channel is named."""
+"""Smallest R² of a channel that the summary does not name."""
 MM_PER_M = 1e3
 
 
 def load_views(result: LoadResult) -> dict[str, str]:
-    """Draw each view as SVG, by its direction.
+    """Draw the load as SVG from each direction of view, except those in which the centre of mass is undetermined.
 
-    A view is left out where a coordinate of the centre of mass in its plane is undetermined.
+    Each view has the 95 % region of the centre of mass, and ellipsoids of uniform density with the identified inertia.
     """
     known = np.isfinite(result.center)
     if not result.is_loaded or known.sum() < 2:
@@ -66,7 +66,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
     spread = _centre_covariance(result, known)
     shape = _ellipsoid(result.parameters)
     others = _draw_ellipsoids(result) if shape is not None else []
-    # The ellipse in a plane is the region of two coordinates, with the degrees of freedom of the worse one.
+    # The ellipse is the confidence region of two coordinates, with the smaller one of their degrees of freedom.
     region = region_radius(2, float(result.estimate.dof[1:STATIC][known].min()))
     reach = np.sqrt(np.diag(spread)).max() * region
     if shape is not None:
@@ -122,7 +122,7 @@ def _centre_covariance(result: LoadResult, known: NDArray) -> NDArray:
 
 
 def _ellipsoid(parameters: NDArray) -> NDArray | None:
-    """Return A (3, 3) of the surface xᵀ A⁻¹ x = 1 of a body of uniform density; None where the inertia is not known."""
+    """Return A (3, 3) of the ellipsoid xᵀ A⁻¹ x = 1 of uniform density with these parameters; None if unknown."""
     if not np.isfinite(parameters).all():
         return None
     # A body of uniform density with half axis a has the second moment m a² / 5.
@@ -131,7 +131,7 @@ def _ellipsoid(parameters: NDArray) -> NDArray | None:
 
 
 def _draw_ellipsoids(result: LoadResult) -> list[NDArray]:
-    """Return ellipsoids of parameters drawn from the covariance of the estimate; negative half axes become zero."""
+    """Return ellipsoids of parameters that are drawn from the distribution of the estimate, see `_ellipsoid`."""
     draws = np.random.default_rng(0).multivariate_normal(
         np.zeros(10), result.body.covariance, size=N_DRAWS, method="svd", check_valid="ignore"
     )
@@ -140,19 +140,19 @@ def _draw_ellipsoids(result: LoadResult) -> list[NDArray]:
 
 
 def _outline(centre: NDArray, matrix: NDArray) -> NDArray:
-    """Return the outline (2, N), mm, of the ellipse with a `matrix` (2, 2) as of `_ellipsoid`."""
+    """Return the outline (2, N), mm, of the ellipse xᵀ A⁻¹ x = 1 about `centre`, m; `matrix` (2, 2) is A, m²."""
     values, axes = np.linalg.eigh(matrix)
     return 1e3 * (centre[:, None] + (axes * np.sqrt(np.maximum(values, 0.0))) @ CIRCLE)
 
 
 @dataclass(frozen=True, eq=False)
 class LoadEvidence:
-    """Torque or wrench that was fitted, without the arm, a tare, bias, offsets and friction.
+    """Fitted torque or wrench of the load, without the contributions of arm, tare, bias, offsets and friction.
 
     Attributes:
-        recording: (M,) number of the recording.
+        recording: (M,) number of the recording of each sample.
         time: (M,) s.
-        measured: (M, c) torque of each joint, or wrench.
+        measured: (M, c) measured torque of each joint, or wrench, after subtraction of these contributions.
         load: (M, c) prediction by the identified load.
     """
 
@@ -165,7 +165,7 @@ class LoadEvidence:
     def from_equations(
         cls, equations: Equations, columns: LoadColumns, result: LoadResult, tare: LoadResult | None = None
     ) -> LoadEvidence:
-        """Split the fitted torque into that of the load and the rest."""
+        """Divide the fitted torque into that of the load and that of all other fitted parameters."""
         n = result.n_load
         size = 1 + max(int(indices.max()) for indices in columns.of_joint)
         load = np.zeros(size)
@@ -177,29 +177,30 @@ class LoadEvidence:
         parts = []
         for block in equations.blocks(columns):
             rows = list(zip(block.rows, columns.of_joint, strict=True))
-            of_load, of_rest = (np.stack([a @ values[c] for a, c in rows], axis=1) for values in (load, rest))
-            parts.append((np.full(len(block.time), block.recording), block.time, block.torque - of_rest, of_load))
+            load_torque, rest_torque = (np.stack([a @ values[c] for a, c in rows], axis=1) for values in (load, rest))
+            measured = block.torque - rest_torque
+            parts.append((np.full(len(block.time), block.recording), block.time, measured, load_torque))
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @property
     def residual_rms(self) -> NDArray:
-        """(c,) N m or N."""
+        """(c,) RMS residual, N m or N."""
         return np.sqrt(np.mean((self.measured - self.load) ** 2, axis=0))
 
     @property
     def measured_rms(self) -> NDArray:
-        """(c,) N m or N."""
+        """(c,) RMS of the measured signals, N m or N."""
         return np.sqrt(np.mean(self.measured**2, axis=0))
 
     @property
     def explained(self) -> NDArray:
-        """(c,) R² without centring; 0 where nothing is measured."""
+        """(c,) uncentred R²; 0 for a channel without signal."""
         size = self.measured_rms
         return np.where(size > 0, 1 - (self.residual_rms / np.where(size > 0, size, 1.0)) ** 2, 0.0)
 
 
 def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = None) -> ResultPart:
-    """Return the part of a page on a load; `views` are pictures by the direction of view."""
+    """Return the part of a page on a load; `views` are SVG pictures by direction of view."""
     load = mapping(document, "load", file_of(document))
     condition = Condition(
         number_of(load if "condition_number" in load else document, "condition_number"),
@@ -246,9 +247,9 @@ def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = Non
     section = Section(
         "Load parameters",
         [
-            f"In the frame of {frame}; inertia is about the centre of mass, along the axes of that frame. The values "
-            "are those of the physically consistent body that is nearest to the data, as in the file and the settings "
-            "for drivers. The intervals are by the data alone.",
+            f"In the frame of {frame}; inertia is about the centre of mass, in the axes of that frame. The values are "
+            "those of the physically consistent body that fits the data best, as in the file and in the settings for "
+            "drivers. The intervals are by the data alone.",
             _load_table(document, load),
             *([Legend(legend), Figures(figures)] if figures else []),
         ],
@@ -257,13 +258,13 @@ def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = Non
 
 
 def _centre_intervals(document: Mapping[str, Any], load: Mapping[str, Any]) -> NDArray:
-    """Return the 95 % intervals (3, 2) of the centre of mass, m; NaN: not known."""
+    """Return the 95 % intervals (3, 2) of the centre of mass, m; NaN: unknown."""
     rows = (load.get("interval") or {}).get("center") or [None] * 3
     return np.array([numbers_of(document, {"center": row}, "center", 2) for row in rows])
 
 
 def _inertia_sentences(load: Mapping[str, Any]) -> list[str]:
-    """Return why the inertia is not known, or that it is a guess."""
+    """Return a sentence if the inertia is unknown or inaccurate."""
     principal = load.get("principal")
     if not principal:
         estimate = (load.get("estimate") or {}).get("parameters") or ()
@@ -276,12 +277,12 @@ def _inertia_sentences(load: Mapping[str, Any]) -> list[str]:
         return []
     return [
         "The motion does not determine its inertia about the centre of mass: the errors exceed the moments, and the "
-        "values are near to those of a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
+        "values are close to those of a ball of this mass. Turn the wrist faster, or use a force/torque sensor."
     ]
 
 
 def _load_table(document: Mapping[str, Any], load: Mapping[str, Any]) -> Table:
-    """Return mass, centre, inertia and principal moments with their 95 % intervals."""
+    """Return the table of mass, centre of mass, inertia and principal moments with their 95 % intervals."""
     interval = load.get("interval") or {}
     rows = [_interval_row("Mass", "kg", number_of(load, "mass"), numbers_of(document, interval, "mass", 2))]
     centre = numbers_of(document, load, "center", 3)
@@ -305,7 +306,7 @@ def _interval_row(name: str, unit: str, value: float, ends: NDArray) -> tuple[st
 
 
 def _principal_rows(document: Mapping[str, Any], load: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return the principal moments, with their axes where these are determined."""
+    """Return the rows of the principal moments, with their axes if these are determined."""
     principal = load.get("principal")
     if not principal:
         return []
@@ -327,10 +328,13 @@ def write_load_report(
     """Write the report of a load identification.
 
     Args:
-        path: HTML file, whose folders are made.
+        path: path of the HTML file, whose folders are created.
         result: result of the identification.
-        evidence: torque or wrench that was fitted.
+        evidence: fitted torque or wrench.
         drivers: texts of settings for drivers by file name.
+
+    Raises:
+        IdentificationError: the evidence has other channels than the result.
     """
     if evidence.measured.shape[1] != len(result.channels):
         raise IdentificationError(
@@ -349,9 +353,9 @@ def write_load_report(
 
 
 def write_result_report(path: str | Path, result: LoadResult, *_: object) -> Path:
-    """Write the report of a result with the equations that were fitted; see `write_load_report`."""
+    """Write the report of a result with its fitted signals; see `write_load_report`."""
     drivers = {}
-    with suppress(IdentificationError):  # there is no load that a driver could be given
+    with suppress(IdentificationError):  # without a load, there are no settings for drivers
         drivers = driver_settings(result)
     return write_load_report(path, result, result.fitted, drivers)
 
@@ -365,14 +369,14 @@ def _explained_tile(channels: Sequence[str], evidence: LoadEvidence) -> Tile:
 def _explained_sentence(channels: Sequence[str], evidence: LoadEvidence) -> str:
     poor = [name for name, value in zip(channels, evidence.explained, strict=True) if value < MIN_EXPLAINED]
     text = (
-        f"R² of the load is {share(evidence.explained.mean())} (uncentred, mean of the channels) of what is measured "
-        "without the arm, offsets, bias and friction"
+        f"R² of the load is {share(evidence.explained.mean())} (uncentred, mean of the channels), after subtraction of "
+        "the arm, offsets, bias and friction"
     )
     return f"{text}; less than half at {listed(poor)}." if poor else f"{text}."
 
 
 def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
-    """Return measured and predicted torque or wrench of the load, the residuals, and the nuisance parameters."""
+    """Return the section on measured and predicted torque or wrench of the load, with the nuisance parameters."""
     robot = result.robot
     are_dwells = result.n_load == STATIC
     is_torque = tuple(result.channels) == tuple(robot.joint_names)
@@ -380,10 +384,10 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
     units = [unit.effort for unit in joint_units(robot)] if is_torque else [wrench_units[c] for c in result.channels]
     n_samples = len(evidence.time)
     rows: slice | NDArray = rows_to_plot(evidence.time, evidence.recording)
-    how = f"The middle of {result.sources[int(evidence.recording[rows][0])]}, filtered by a low-pass."
+    excerpt = f"The plots show the middle of {result.sources[int(evidence.recording[rows][0])]} after a low-pass."
     if are_dwells:
         rows = spread_indices(n_samples)
-        how = "Each point is a dwell."
+        excerpt = "Each point is a dwell."
     what = "torque minus that of the arm, offsets and friction" if is_torque else "wrench minus the bias of the sensor"
     size = evidence.measured_rms
     residual = evidence.residual_rms
@@ -392,8 +396,8 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
     return Section(
         f"{'Torque' if is_torque else 'Wrench'} of the load",
         [
-            f"Measured {what}, and the prediction by the load. {how} The lower plot shows the residuals. Residuals in "
-            "the captions are RMS over all data.",
+            f"Measured {what}, and the prediction by the load. {excerpt} The lower plots show the residuals, the "
+            "captions their RMS over all data.",
             Legend({"measured": "measured", "identified": "identified load"}),
             Figures(
                 prediction_panels(
@@ -427,7 +431,7 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
 
 
 def _driver_section(drivers: Mapping[str, str]) -> Section:
-    where = "The folder drivers next to this page has the same texts. Each says in which frame it takes the numbers."
+    where = "The folder drivers next to this page contains the same texts. Each states the frame of its numbers."
     texts = [Folded(name, [Code(text)]) for name, text in drivers.items()]
     none = Text("None: there is no load that a driver could be given.")
     return Section("Settings for drivers", [where, *texts] if texts else [none])

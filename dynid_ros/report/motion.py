@@ -1,4 +1,4 @@
-"""Report of a designed motion: its limits, its path, its distances, and the parameters that it determines."""
+"""Report of a designed motion: use of the limits, path, distances, and identifiable parameters."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from dynid_ros.trajectories.limits import joints_with_unknown_torque
 
 MOTION_TITLES = {
     "fourier": "A periodic motion of all joints",
-    "static_rotation": "One joint after the other turns in steps, while the others hold",
-    "joint_by_joint": "One joint after the other moves, while the others hold",
+    "static_rotation": "One joint after another turns in steps, while the others hold",
+    "joint_by_joint": "One joint after another moves, while the others hold",
     "payload": "The tool turns about each of its axes",
     "poses": "The arm dwells in a set of poses",
-    "flexible": "A periodic motion of the motors, with their links swinging behind springs",
+    "flexible": "A periodic motion of the motors, whose links oscillate on their springs",
 }
 TARGET_TITLES = {
     "links": "base parameters of links and joints",
@@ -72,12 +72,12 @@ class DesignedMotion:
 
     Attributes:
         kind: kind of motion, a key of `MOTION_TITLES`.
-        target: parameters that the motion is to determine, a key of `TARGET_TITLES`.
+        target: parameters that the motion is designed to determine, a key of `TARGET_TITLES`.
         settings: settings as text by name.
-        quality: parameters that the motion determines; None: not judged.
-        not_judged: reason why it was not judged.
-        recorded: names of the recordings that the motion adds to.
-        known_condition: condition number of these recordings alone; infinite where parameters are undetermined.
+        quality: parameters that the motion determines; None: not assessed.
+        not_judged: reason why the motion was not assessed.
+        recorded: names of the earlier recordings that the motion complements.
+        known_condition: condition number of these recordings alone; infinite if parameters are undetermined.
     """
 
     robot: RobotModel
@@ -94,29 +94,29 @@ class DesignedMotion:
 
     @cached_property
     def use(self) -> MotionUse:
-        """Used fractions of the limits, and distances."""
+        """Used fractions of the limits, and distances between objects."""
         return MotionUse(self.robot, self.limits, self.workspace, self.plan.trajectory)
 
     @cached_property
     def not_checked(self) -> list[str]:
-        """Sentences on things that were not checked."""
+        """Sentences on conditions that were not checked."""
         return list(unchecked(self.robot, self.limits, self.workspace))
 
     @cached_property
     def limit_sources(self) -> str:
-        """Sources of the limits in words."""
+        """Description of the source of each kind of limit."""
         sources = limit_sources(self.robot, self.limits)
         return "; ".join(f"{kind} {source}" for kind, source in sources.items())
 
     @property
     def condition(self) -> Condition:
-        """Condition number of the regressor: of the judged motion, or of the search, which includes recordings."""
+        """Condition number of the regressor: of this motion, or with `recorded` that of motion and recordings."""
         if self.quality is not None and not self.recorded:
             return Condition(self.quality.condition_number, len(self.quality.weak))
         return Condition(self.plan.condition_number if isinstance(self.plan, FourierPlan) else np.nan)
 
     def before(self) -> str:
-        """Return the condition numbers of the recordings without and with this motion."""
+        """Return a text with the condition numbers of the recordings without and with this motion."""
         with_motion = f"condition number {brief(self.condition.number)} with this motion"
         if np.isfinite(self.known_condition):
             return f"condition number {brief(self.known_condition)} alone, {with_motion.partition('number ')[2]}"
@@ -141,7 +141,7 @@ def write_design_report(path: str | Path, design: DesignedMotion) -> Path:
             Section(
                 "Not checked",
                 [
-                    Text("This motion was planned, not tried. Check this yourself before it runs on the arm:"),
+                    Text("This motion was planned, but not tested. Check the following before it runs on the arm:"),
                     Bullets(design.not_checked),
                 ],
             ),
@@ -156,7 +156,7 @@ def write_design_report(path: str | Path, design: DesignedMotion) -> Path:
 
 
 def limit_sources(robot: RobotModel, limits: MotionLimits) -> dict[str, str]:
-    """Describe where each limit comes from (URDF, given, none), by the kind of limit; exceptions are named."""
+    """Return a description of the source (URDF, given, none) of the limits by their kind, with exceptions by joint."""
     nominal = robot.limits
     pairs = {
         "position": (np.stack([limits.lower, limits.upper]), np.stack([nominal.lower, nominal.upper])),
@@ -169,25 +169,25 @@ def limit_sources(robot: RobotModel, limits: MotionLimits) -> dict[str, str]:
 
 
 def _describe_sources(joint_names: tuple[str, ...], used: NDArray, nominal: NDArray) -> str:
-    """Return the most frequent source of the limits (k, n), then those of the other joints."""
+    """Describe the most frequent source of the limits (k, n), then other sources with their joints."""
     is_nominal = np.all(used == nominal, axis=0)
     sources = np.where(np.isinf(used).all(axis=0), "none", np.where(is_nominal, "from the URDF", "given"))
     names, counts = np.unique(sources, return_counts=True)
     most = names[np.argmax(counts)]
     texts = [str(most)]
     for source in names[names != most]:
-        joints = [joint for joint, of_joint in zip(joint_names, sources, strict=True) if of_joint == source]
+        joints = [joint for joint, joint_source in zip(joint_names, sources, strict=True) if joint_source == source]
         texts.append(f"{source} for {listed(joints)}")
     return ", ".join(texts)
 
 
 def unchecked(robot: RobotModel, limits: MotionLimits, workspace: Workspace) -> Iterator[str]:
-    """Yield a sentence for everything that was not checked of a planned motion."""
+    """Yield a sentence for each condition of a planned motion that was not checked."""
     if not workspace.obstacles:
         yield "No obstacles are known: tables, walls, fixtures and people are not considered."
     if np.isneginf(workspace.floor_height):
         yield "No floor is known."
-    yield "Cables, hoses and whatever else the URDF lacks are never considered."
+    yield "Cables, hoses and other objects that the URDF lacks are never considered."
     bodies = workspace.bodies
     if len(bodies.without_shape) > 0:
         apart = "." if workspace.clearance else ", and with clearance 0 they are not kept apart."
@@ -220,7 +220,7 @@ def _sentences(design: DesignedMotion) -> list[str]:
         weak = f", {len(quality.weak)} of them weakly" if quality.weak else ""
         sentences.append(f"It determines {quality.rank} of {counted(quality.full_rank, 'base parameter')}{weak}.")
     if design.recorded:
-        sentences.append(f"It adds to {counted(len(design.recorded), 'recording')}, and is judged by itself here.")
+        sentences.append(f"It complements {counted(len(design.recorded), 'recording')}, but is assessed alone here.")
     sentences.append("It keeps to the limits of all joints and to the given workspace.")
     return sentences
 
@@ -251,8 +251,8 @@ def _limit_section(use: MotionUse) -> Section:
     return Section(
         "Joint limits",
         [
-            "Dashed lines are the whole limits of the joint, before any fraction that the design keeps free. The "
-            f"caption names the limit that is used most. {torque}",
+            "Dashed lines are the full limits of the joint, without the fraction that the design keeps free. The "
+            f"caption names the limit of which the largest fraction is used. {torque}",
             Figures(limit_panels(use)),
             limit_table(use),
         ],
@@ -288,8 +288,8 @@ def _distance_section(use: MotionUse) -> Section:
     return Section(
         "Distances",
         [
-            "Distance minus the clearance that must be kept: zero, the dashed line, is the bound. Distances above 300 "
-            "mm are not shown.",
+            "Distance minus the required clearance, which must not fall below zero, the dashed line. Distances above "
+            "300 mm are not shown.",
             Legend({color: one.names for color, one in zip(DISTANCE_COLORS, approaches, strict=False)}),
             Figures([Plot(draw_distances(use.time, approaches))], size="wide"),
             Table.by_column("Pair", [one.names for one in listed_pairs], columns, folded="All pairs"),
@@ -306,25 +306,28 @@ def _quality_section(design: DesignedMotion) -> Section:
     plots = []
     if spectrum is not None:
         recorded = ", with the recordings" if design.recorded else ""
-        below = f"Of the regressor with columns of unit norm{recorded}. Largest over smallest is the condition number."
+        below = (
+            f"Singular values of the regressor with columns of unit norm{recorded}. The ratio of the largest to the "
+            "smallest one is the condition number."
+        )
         plots.append(Plot(draw_singular_values(spectrum), "Singular values", below=below))
     if fourier is not None and fourier.history:
         criterion = CRITERION_TITLES[fourier.criterion]
-        below = f"Best motion so far that keeps to all limits, by its {criterion}."
+        below = f"{criterion.capitalize()} of the best motion so far that keeps to all limits."
         name = f"Search, {counted(fourier.starts, 'start')}"
         plots.append(Plot(draw_search(fourier.history, criterion), name, below=below))
-    judged: list[Any] = [Text(f"The motion was not judged: {design.not_judged}")]
+    assessment: list[Any] = [Text(f"The motion was not judged: {design.not_judged}")]
     if design.quality is not None:
-        judged = [Text("Assessment", "heading"), Bullets(_group_lines(design.quality.summary()))]
+        assessment = [Text("Assessment", "heading"), Bullets(_group_lines(design.quality.summary()))]
     return Section(
         "Identifiability",
         [
             *([Text(f"Recorded before: {design.before()}.")] if design.recorded else []),
             SideBySide(plots),
-            *judged,
+            *assessment,
             Text("Plan", "heading"),
             *(
-                ["Its condition number is that of the search, which may weight the joints in another way."]
+                ["The condition number of the plan is that of the search, which may weight the joints differently."]
                 if fourier
                 else []
             ),
@@ -334,7 +337,7 @@ def _quality_section(design: DesignedMotion) -> Section:
 
 
 def _group_lines(summary: str) -> list[tuple[str, list[str]]]:
-    """Return the lines of a summary, each with the lines that are indented below it."""
+    """Group the lines of a summary: each line with the indented lines below it."""
     groups: list[tuple[str, list[str]]] = []
     for line in summary.splitlines():
         if line.startswith(" ") and groups:

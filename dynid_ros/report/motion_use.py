@@ -1,4 +1,4 @@
-"""A designed motion against the limits of its joints, the distances between its links, and its plots."""
+"""Use of the joint limits and distances between objects in a designed motion, and plots of both."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from dynid_ros.trajectories.limits import check_times
 
 POSES_PER_BLOCK = 200
 MIN_DISTANCE_CHANGE_M = 1e-3
-"""Change of a distance below which it does not depend on the motion."""
+"""Smallest change of a distance, m, that counts as dependence on the motion."""
 MAX_TIMES = 20000
+"""Largest number of checked times."""
 MAX_PLOT_SAMPLES = 400
 STRIP_HEIGHT = 82
 STRIP_GAP = 12
@@ -33,26 +34,26 @@ BOTTOM_MARGIN = 42
 
 VIEW_SIZE = 320
 N_STICKS = 5
-"""Poses of the arm in a view."""
+"""Number of poses of the arm in a view."""
 VIEW_MARGIN = 0.08
 MAX_OBSTACLE_DISTANCE = 0.3
-"""Largest growth of a view to each side for obstacles, over the extent of the motion."""
+"""Largest extension of a view to each side to show obstacles, over the extent of the motion."""
 CORNERS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
 DISTANCE_WIDTH = 680
 PLOT_HEIGHT = 260
 HALF_WIDTH = 400
 MAX_DISTANCE_MM = 300.0
-"""Largest distance that is shown."""
+"""Largest distance that is shown, mm."""
 DISTANCE_COLORS = ("identified", "uncompensated", "truth", "urdf", "measured")
 MIN_SINGULAR_FRACTION = 1e-12
-"""Singular value over the largest below which it counts as zero."""
+"""Largest ratio to the largest singular value of a singular value that counts as zero."""
 
 
 class Approach(NamedTuple):
-    """Smallest distance between two things.
+    """Distance between two objects during a motion.
 
     Attributes:
-        names: the two things.
+        names: names of the two objects.
         margin: smallest distance minus the clearance, m.
         time: time of the smallest distance, s.
         course: (M,) distance minus the clearance over time, m.
@@ -65,16 +66,17 @@ class Approach(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether the motion does not change the distance, as between links with one joint between them."""
+        """Whether the distance is constant during the motion, as between links on both sides of one joint."""
         return bool(np.ptp(self.course) < MIN_DISTANCE_CHANGE_M)
 
 
 @dataclass(frozen=True, eq=False)
 class MotionUse:
-    """A motion and its limits.
+    """Evaluation of a motion with respect to limits and workspace.
 
     Attributes:
         robot: arm, whose nominal parameters give the torque.
+        limits: full limits of the joints, without the fraction that the design keeps free.
     """
 
     robot: RobotModel
@@ -84,7 +86,7 @@ class MotionUse:
 
     @cached_property
     def time(self) -> NDArray:
-        """(M,) times that are checked, s."""
+        """(M,) times at which the motion is evaluated, s."""
         time = check_times(self.trajectory)
         return time[:: -(-len(time) // MAX_TIMES)]
 
@@ -95,12 +97,12 @@ class MotionUse:
 
     @cached_property
     def torque(self) -> NDArray | None:
-        """(M, n) nominal torque of the links; None where the URDF has no masses."""
+        """(M, n) nominal torque of the links, N m or N; None if the URDF has no masses."""
         return self.robot.inverse_dynamics(*self.motion) if np.any(self.robot.parameters) else None
 
     @cached_property
     def fractions(self) -> dict[str, NDArray]:
-        """(n,) used fraction of each limit by its name; NaN without a limit."""
+        """(n,) used fraction of the limit of each joint, by kind of limit; NaN without a limit."""
         position, velocity, acceleration = self.motion
         middle = (self.limits.upper + self.limits.lower) / 2
         half = (self.limits.upper - self.limits.lower) / 2
@@ -119,25 +121,25 @@ class MotionUse:
 
     @cached_property
     def jerk(self) -> NDArray:
-        """(n,) largest jerk of each joint."""
+        """(n,) largest jerk of each joint, per s³."""
         return np.abs(self.trajectory.jerk_peaks()[1]).max(axis=0)
 
     @cached_property
     def approaches(self) -> list[Approach]:
-        """Approaches of all pairs that are kept apart: those that the motion changes first, then by distance."""
+        """Approaches of all checked pairs: first those whose distance the motion changes, each sorted by distance."""
         position = self.motion[0]
         blocks = [position[start : start + POSES_PER_BLOCK] for start in range(0, len(position), POSES_PER_BLOCK)]
         margin = np.concatenate([self.workspace.distances(block).room for block in blocks])
         names = np.array(self.workspace.names, dtype=object)
         approaches = []
-        for name in dict.fromkeys(self.workspace.names):  # a link may consist of several bodies
+        for name in dict.fromkeys(self.workspace.names):  # a link may have several capsules
             course = margin[:, names == name].min(axis=1)
             nearest = int(np.argmin(course))
             approaches.append(Approach(name, float(course[nearest]), float(self.time[nearest]), course))
         return sorted(approaches, key=lambda approach: (approach.is_constant, approach.margin))
 
     def most_used(self) -> dict[str, tuple[float, str]]:
-        """Return the largest used fraction of each limit and its joint, by the name of the limit."""
+        """Return the largest used fraction and its joint by kind of limit."""
         most = {}
         for kind, fractions in self.fractions.items():
             if np.isfinite(fractions).any():
@@ -146,7 +148,7 @@ class MotionUse:
         return most
 
     def lines(self) -> list[str]:
-        """Return the smallest distance and the most used limits as lines of text."""
+        """Return lines of text with the smallest distance and the largest used fractions of the limits."""
         used = [f"{kind} {100 * fraction:.0f} % ({joint})" for kind, (fraction, joint) in self.most_used().items()]
         lines = [f"used of the limits: {', '.join(used)}"]
         if self.approaches:
@@ -157,18 +159,18 @@ class MotionUse:
 
 
 def limit_panels(use: MotionUse) -> list[Plot]:
-    """Return position, velocity, acceleration and torque of each joint over time, between the limits."""
+    """Return a plot for each joint of position, velocity, acceleration and torque over time, with the limits."""
     plots = []
-    some = spread_indices(len(use.time), MAX_PLOT_SAMPLES)
+    rows = spread_indices(len(use.time), MAX_PLOT_SAMPLES)
     for joint, name in enumerate(use.limits.joint_names):
         fractions = {kind: values[joint] for kind, values in use.fractions.items() if np.isfinite(values[joint])}
         most = max(fractions, key=lambda kind: fractions[kind])
-        plots.append(Plot(_draw_joint(use, joint, name, some), name, f"{100 * fractions[most]:.0f} % of {most}"))
+        plots.append(Plot(_draw_joint(use, joint, name, rows), name, f"{100 * fractions[most]:.0f} % of {most}"))
     return plots
 
 
 def limit_table(use: MotionUse) -> Table:
-    """Return the range and the largest velocity, acceleration, jerk and torque of each joint, with used fractions."""
+    """Return the table of the range and the largest values of each joint, with the used fractions of the limits."""
     position, velocity, acceleration = use.motion
     units = joint_units(use.robot)
     low = position.min(axis=0)
@@ -210,31 +212,32 @@ class _Strip(NamedTuple):
     upper: float
 
 
-def _strips(use: MotionUse, joint: int, some: NDArray) -> Iterator[_Strip]:
+def _strips(use: MotionUse, joint: int, rows: NDArray) -> Iterator[_Strip]:
+    """Yield the curves of a joint at the times of the indices `rows`."""
     unit = joint_units(use.robot)[joint]
     limits = use.limits
     position, velocity, acceleration = use.motion
     low, high = (unit.scale * ends[joint] for ends in (limits.lower, limits.upper))
-    yield _Strip(f"position ({unit.position})", unit.scale * position[some, joint], low, high)
+    yield _Strip(f"position ({unit.position})", unit.scale * position[rows, joint], low, high)
     for noun, values, limit, unit_name in (
         ("velocity", velocity, limits.velocity, unit.velocity),
         ("accel.", acceleration, limits.acceleration, f"{unit.velocity}²"),
         ("torque" if unit.effort == "N m" else "force", use.torque, limits.torque, unit.effort),
     ):
         if values is not None:
-            yield _Strip(f"{noun} ({unit_name})", values[some, joint], -limit[joint], limit[joint])
+            yield _Strip(f"{noun} ({unit_name})", values[rows, joint], -limit[joint], limit[joint])
 
 
-def _draw_joint(use: MotionUse, joint: int, name: str, some: NDArray) -> str:
-    strips = list(_strips(use, joint, some))
+def _draw_joint(use: MotionUse, joint: int, name: str, rows: NDArray) -> str:
+    strips = list(_strips(use, joint, rows))
     height = BOTTOM_MARGIN + len(strips) * (STRIP_HEIGHT + STRIP_GAP)
 
     def draw(figure: Figure) -> None:
-        for row, strip in enumerate(strips):
-            bottom = BOTTOM_MARGIN + (len(strips) - 1 - row) * (STRIP_HEIGHT + STRIP_GAP)
+        for k, strip in enumerate(strips):
+            bottom = BOTTOM_MARGIN + (len(strips) - 1 - k) * (STRIP_HEIGHT + STRIP_GAP)
             axes = plot_area(figure, left=52, bottom=bottom, top=height - bottom - STRIP_HEIGHT)
-            _draw_strip(axes, strip, use.time[some])
-            is_last = row == len(strips) - 1
+            _draw_strip(axes, strip, use.time[rows])
+            is_last = k == len(strips) - 1
             label_axes(axes, "time (s)" if is_last else "", strip.label)
             axes.yaxis.label.set_fontsize(10)
             axes.yaxis.set_major_locator(MaxNLocator(3))
@@ -245,7 +248,7 @@ def _draw_joint(use: MotionUse, joint: int, name: str, some: NDArray) -> str:
 
 
 def _draw_strip(axes: Axes, strip: _Strip, time: NDArray) -> None:
-    """Draw the curve between its limits as dashed lines, with a margin beyond both."""
+    """Draw the curve, and its limits as dashed lines."""
     bounds = [bound for bound in (strip.lower, strip.upper) if np.isfinite(bound)]
     for bound in bounds:
         axes.axhline(bound, color=LIGHT["wrong"], linewidth=1.0, linestyle=(0, (4, 2)))
@@ -261,15 +264,17 @@ def _draw_strip(axes: Axes, strip: _Strip, time: NDArray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PathViews:
-    """The path of the tip and its surroundings, in a frame with axis 3 against gravity and the origin of the base, m.
+    """Views of the path of the tip and its surroundings.
+
+    All coordinates, m, are in an upright frame: the third axis is against gravity, the origin is that of the base.
 
     Attributes:
-        frame: (3, 3) axes of that frame as rows, in the base frame.
+        frame: (3, 3) axes of this frame as rows, in the base frame.
         tip: (M, 3) path of the tip.
         sticks: (K, J, 3) base, origins of the links and tip in some poses.
         boxes: corners (8, 3) of obstacles by name.
         walls: corners (8, 3) of the box that contains the links; None: no box, or an infinite one.
-        floor: height; -inf: no floor.
+        floor: height of the floor; -inf: no floor.
         centre: (3,) centre of the views.
         half: half of the width of the views.
     """
@@ -312,7 +317,7 @@ class PathViews:
         return {name: self._draw_view(f"Path of the tip, {name}", list(pair)) for name, pair in views.items()}
 
     def _draw_view(self, title: str, pair: list[int]) -> str:
-        """Draw the view with these two axes of the frame to the right and upward."""
+        """Draw the view whose horizontal and vertical axis are the two axes `pair` of the frame."""
 
         def draw(figure: Figure) -> None:
             axes = plot_area(figure, left=52, bottom=42)
@@ -343,7 +348,7 @@ class PathViews:
 
 
 def _upright_frame(up: NDArray) -> NDArray:
-    """Return axes (3, 3) as rows: the last is `up`, the first near the x axis of the base, or y if x is upright."""
+    """Return axes (3, 3) as rows: the last is `up`, the first is close to the base's x axis, or to y if x is steep."""
     towards = np.eye(3)[0 if abs(up[0]) < 0.7 else 1]
     across = towards - towards @ up * up
     across /= np.linalg.norm(across)
@@ -351,7 +356,7 @@ def _upright_frame(up: NDArray) -> NDArray:
 
 
 def _axis_name(axis: NDArray) -> str:
-    """Return the name of the base axis that is nearest to this axis."""
+    """Return the name of the base axis that is nearest to this axis, with "about" if they differ."""
     k = int(np.argmax(np.abs(axis)))
     name = ("−" if axis[k] < 0 else "") + "xyz"[k]
     return name if abs(axis[k]) > 0.999 else f"about {name}"
@@ -371,14 +376,14 @@ def _outline(points: NDArray) -> NDArray:
 
 
 def draw_distances(time: NDArray, approaches: Sequence[Approach]) -> str:
-    """Draw the distances minus the clearance over time, for as many approaches as there are colours, as SVG."""
-    some = spread_indices(len(time))
+    """Draw the distances minus the clearance over time as SVG, for the first approaches, one for each colour."""
+    spread = spread_indices(len(time))
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=56, bottom=42)
         axes.axhline(0, color=LIGHT["wrong"], linewidth=1.2, linestyle=(0, (4, 2)))
         for approach, color in zip(approaches, DISTANCE_COLORS, strict=False):
-            rows = np.union1d(some, [np.argmin(approach.course)])
+            rows = np.union1d(spread, [np.argmin(approach.course)])
             axes.plot(time[rows], 1000 * approach.course[rows], color=LIGHT[color], linewidth=1.4)
             axes.plot(approach.time, 1000 * approach.margin, color=LIGHT[color], marker="o", markersize=5)
         axes.set_xlabel("time (s)")
@@ -391,7 +396,7 @@ def draw_distances(time: NDArray, approaches: Sequence[Approach]) -> str:
 
 
 def draw_singular_values(singular_values: NDArray) -> str:
-    """Draw singular values, the largest first, as SVG; those of zero are left out."""
+    """Draw singular values, largest first, as SVG; zeros are omitted."""
     values = np.asarray(singular_values)
     order = np.arange(1, len(values) + 1)
     shown = values > MIN_SINGULAR_FRACTION * values.max(initial=0.0)
@@ -411,7 +416,7 @@ def draw_singular_values(singular_values: NDArray) -> str:
 
 
 def draw_search(history: Sequence[tuple[float, float]], criterion: str) -> str:
-    """Draw the best criterion so far over the time of the search, as SVG."""
+    """Draw the best value of the criterion over the time of the search, as SVG."""
     time, value = np.array(history).T
 
     def draw(figure: Figure) -> None:

@@ -51,8 +51,8 @@ class Table:
     Attributes:
         columns: headings, each with an optional second line such as the unit.
         rows: one cell for each column; the first cell names the row.
-        words: indices of the columns that hold words, which may wrap.
-        folded: label that opens the table on a click; empty: the table is always open.
+        words: indices of the columns of text whose lines may wrap.
+        folded: label that unfolds the table on a click; empty: the table is always visible.
         unfolded: whether a folded table starts unfolded.
     """
 
@@ -72,21 +72,21 @@ class Table:
         words: Collection[int] = (),
         folded: str = "",
     ) -> Table:
-        """Return a table declared by its columns.
+        """Return a table from its columns.
 
         Args:
             heading: heading of the names.
             names: first cells of the rows.
-            columns: cells by heading, as in the attributes of the class.
-            words: indices of the columns that hold words.
-            folded: label that opens the table on a click.
+            columns: cells of each further column by its heading; a heading is as in the attributes of the class.
+            words: indices of the columns of text whose lines may wrap.
+            folded: label that unfolds the table on a click.
         """
         return cls((heading, *columns), list(zip(names, *columns.values(), strict=True)), words, folded)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures side by side; `size` is "panel", "small", or "wide" for one figure over the whole width."""
+    """Figures in rows; `size` is "panel", "small", or "wide" for one figure over the whole width."""
 
     figures: Sequence[Plot]
     size: str = "panel"
@@ -103,7 +103,7 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class Legend:
-    """Labels of the marks in the figures, by the keys of `marks` in the template."""
+    """Labels of the symbols and lines in the figures, by the keys of `marks` in the template."""
 
     labels: Mapping[str, str]
     kind = "legend"
@@ -111,7 +111,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list; an item may have a list below it."""
+    """A list of items; an item may have a list below it."""
 
     items: Sequence[str | tuple[str, Sequence[str]]]
     kind = "bullets"
@@ -119,7 +119,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Values by name."""
+    """A list of names with values, such as settings."""
 
     facts: Mapping[str, str]
     kind = "facts"
@@ -127,7 +127,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts that a reader opens by their summary."""
+    """Parts that are hidden until the reader clicks on their summary."""
 
     summary: str
     parts: Sequence[Any]
@@ -136,7 +136,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Code:
-    """A text for a program."""
+    """Source text, such as settings of a driver."""
 
     text: str
     kind = "code"
@@ -163,9 +163,9 @@ class Section:
     """A titled section.
 
     Attributes:
-        parts: parts of this module, or explanations as strings.
-        passed: verdict of a test, which the top of the page lists; None: no test.
-        anchor: id for links to the section.
+        parts: objects of the classes above, or explanations as strings.
+        passed: result of a test, which the top of the page lists; None: no test.
+        anchor: HTML id for links to the section.
     """
 
     title: str
@@ -182,10 +182,12 @@ class Page:
         title: title of the window.
         kind: kind of report, above the heading.
         heading: name of the robot.
+        sentences: summary at the top.
+        tiles: important numbers at the top.
         sections: sections in order; None is skipped.
         version: version of the program that made the results.
-        verdict: bold sentence before all others; empty: none.
-        made: verb of the footer.
+        verdict: bold sentence before the summary; empty: no verdict.
+        made: participle in the footer "… with dynid_ros".
     """
 
     title: str
@@ -199,7 +201,7 @@ class Page:
     made: str = "Identified"
 
     def write(self, path: str | Path) -> Path:
-        """Write the HTML file and make its folders; equal pages give equal files, which hold no date."""
+        """Write the HTML file and create its folders; it contains no date, so equal pages give equal files."""
         shown = [section for section in self.sections if section is not None]
         return write_atomically(path, TEMPLATE.render(page=self, sections=shown).lstrip())
 
@@ -223,7 +225,7 @@ class Condition:
     Attributes:
         number: condition number; NaN: not known, infinite: some parameters are undetermined.
         n_weak: number of parameters with a large standard error; None: not known.
-        remedy: sentence on the motion that would lower a number that is not good.
+        remedy: sentence on motion that lowers the condition number; printed if the number is not good.
     """
 
     number: float
@@ -237,8 +239,8 @@ class Condition:
             return "not known"
         if np.isinf(self.number):
             return "some parameters are undetermined"
-        good = self.number < WELL_CONDITIONED
-        grade = "good" if good else "moderate" if self.number < ILL_CONDITIONED else "poor"
+        is_good = self.number < WELL_CONDITIONED
+        grade = "good" if is_good else "moderate" if self.number < ILL_CONDITIONED else "poor"
         return f"{grade}; {counted(self.n_weak, 'parameter')} weakly determined" if self.n_weak else grade
 
     @property
@@ -250,9 +252,10 @@ class Condition:
         """Return the section that explains the number, followed by further parts."""
         remedy = f" {self.remedy}" if self.number >= WELL_CONDITIONED else ""
         explanation = (
-            "The condition number is the largest over the smallest singular value of the weighted regressor, whose "
-            "columns have unit norm: the standard error of the least certain combination of parameters over that of "
-            f"the most certain one. 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} is "
-            f"poor. It says nothing of single parameters: small ones can be weak at any condition number.{remedy}"
+            "The condition number is the largest over the smallest singular value of the weighted regressor with "
+            "columns of unit norm. This is the standard error of the least certain combination of parameters over that "
+            f"of the most certain one. 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} "
+            "is poor. It does not describe single parameters: a small parameter can be weakly determined at any "
+            f"condition number.{remedy}"
         )
         return Section("Condition number", [Text(f"{self.tile.value}: {self.grade}."), explanation, *parts])

@@ -1,4 +1,4 @@
-"""Log a recording for the viewer of Rerun: the moving arm, and measured, commanded and predicted signals."""
+"""Logging of a recording for the viewer Rerun: the moving arm, and measured, commanded and predicted signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT
 
 POSE_RATE_HZ = 30.0
-"""Poses of the arm per second; curves have every sample."""
+"""Poses of the arm per second, Hz; curves contain every sample."""
 TIMELINE = "time"
 APPLICATION = "dynid_ros"
 
@@ -24,20 +24,20 @@ APPLICATION = "dynid_ros"
 def log_to_rerun(
     robot: RobotModel, recording: Recording, predicted: NDArray | None = None, output: str | Path | None = None
 ) -> Path | None:
-    """Log a recording, into a file or to a viewer that is opened.
+    """Log a recording to a file, or to a viewer that this function opens.
 
-    Curves are `position/<joint>`, `command/<joint>` (rad or m), `velocity/<joint>`, and of `torque/<joint>` (N m or N)
-    `measured`, `predicted` and `residual`; signals that were not recorded are left out. `arm` are lines through the
-    frames of the links, in the base frame, m.
+    The curves are `position/<joint>` and `command/<joint>` (rad or m), `velocity/<joint>` (per s), and
+    `torque/<joint>/measured`, `torque/<joint>/predicted` and `torque/<joint>/residual` (N m or N). Signals that were
+    not recorded are omitted. `arm` contains lines through the origins of the links in the base frame, m.
 
     Args:
         robot: the arm.
-        recording: of its joints.
-        predicted: (N, n) torque of each sample by a model; None: none.
-        output: the file, .rrd; None: a viewer.
+        recording: recording of its joints.
+        predicted: (N, n) torque predicted by a model for each sample; None: no prediction.
+        output: path of the file, .rrd; None: a viewer.
 
     Returns:
-        The file.
+        The path of the file; None for a viewer.
     """
     try:
         rerun = import_module("rerun")
@@ -59,13 +59,13 @@ def log_to_rerun(
 
 def _log(rerun: Any, stream: Any, robot: RobotModel, recording: Recording, predicted: NDArray | None) -> None:
     def curve(path: str, time: NDArray, values: NDArray, color: str = "") -> None:
-        known = np.isfinite(values)
-        if not known.any():
+        is_known = np.isfinite(values)
+        if not is_known.any():
             return
         if color:
             stream.log(path, rerun.SeriesLines(colors=[[*bytes.fromhex(color[1:])]]), static=True)
-        columns = rerun.Scalars.columns(scalars=values[known])
-        stream.send_columns(path, [rerun.TimeColumn(TIMELINE, duration=time[known])], columns)
+        columns = rerun.Scalars.columns(scalars=values[is_known])
+        stream.send_columns(path, [rerun.TimeColumn(TIMELINE, duration=time[is_known])], columns)
 
     stream.send_blueprint(_blueprint(robot))
     for j, joint in enumerate(robot.joint_names):
@@ -77,20 +77,21 @@ def _log(rerun: Any, stream: Any, robot: RobotModel, recording: Recording, predi
             curve(f"torque/{joint}/residual", recording.time, recording.torque[:, j] - predicted[:, j])
         if recording.command is not None:
             curve(f"command/{joint}", recording.command.time, recording.command.position[:, j])
-    wanted = np.arange(recording.time[0], recording.time[-1], 1.0 / POSE_RATE_HZ)
-    chosen = np.unique(np.searchsorted(recording.time, wanted))
-    places = robot.forward_kinematics(recording.position[chosen])[..., :3, 3]
+    times = np.arange(recording.time[0], recording.time[-1], 1.0 / POSE_RATE_HZ)
+    rows = np.unique(np.searchsorted(recording.time, times))
+    origins = robot.forward_kinematics(recording.position[rows])[..., :3, 3]
     parents = np.asarray(robot.chain.parents)
-    begins = np.where((parents >= 0)[:, None], places[:, parents], 0.0)
-    strips = np.stack([begins, places], axis=2).reshape(-1, 2, 3)
+    starts = np.where((parents >= 0)[:, None], origins[:, parents], 0.0)
+    strips = np.stack([starts, origins], axis=2).reshape(-1, 2, 3)
     stream.send_columns(
         "arm",
-        [rerun.TimeColumn(TIMELINE, duration=recording.time[chosen])],
-        rerun.LineStrips3D.columns(strips=strips).partition(np.full(len(chosen), robot.n_links)),
+        [rerun.TimeColumn(TIMELINE, duration=recording.time[rows])],
+        rerun.LineStrips3D.columns(strips=strips).partition(np.full(len(rows), robot.n_links)),
     )
 
 
 def _blueprint(robot: RobotModel) -> Any:
+    """Return the layout of the viewer."""
     views = import_module("rerun.blueprint")
     curves = [views.TimeSeriesView(origin=f"torque/{joint}", name=f"torque {joint}") for joint in robot.joint_names]
     return views.Blueprint(

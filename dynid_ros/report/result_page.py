@@ -1,4 +1,4 @@
-"""Build the page of a result from the content of `identified.yaml`: the tables that all kinds of results share."""
+"""Page of a result from the content of `identified.yaml`, and the sections that all kinds of results share."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ SETTING_WORDS = {"True": "yes", "False": "no", "None": "none"}
 
 @dataclass(frozen=True)
 class ResultPart:
-    """Sentences, tiles and sections of a page on one kind of result.
+    """Part of a page on one kind of result.
 
     Attributes:
         title: name of the result, such as "Links".
+        sentences: summary at the top of the page.
+        tiles: important numbers at the top of the page.
         sections: details; None is skipped.
     """
 
@@ -81,7 +83,11 @@ def result_page(document: Mapping[str, Any], *parts: ResultPart, settings: Mappi
 
 
 def joints_of(document: Mapping[str, Any]) -> list[str]:
-    """Return the names of the robot's joints."""
+    """Return the names of the robot's joints.
+
+    Raises:
+        IdentifiedFileError: the document has no list of names.
+    """
     joints = document["robot"].get("joints")
     if not isinstance(joints, list) or not all(isinstance(joint, str) for joint in joints):
         raise IdentifiedFileError(f"{file_of(document)}: robot.joints is {joints!r}, expected a list of names")
@@ -95,17 +101,20 @@ def entries_of(document: Mapping[str, Any], section: str, names: Sequence[str] |
         document: content of `identified.yaml`.
         section: key of the section.
         names: names of the entries; None: joints of the robot.
+
+    Raises:
+        IdentifiedFileError: the section has no entry with one of these names.
     """
     file = file_of(document)
     content = mapping(document, section, file)
-    chosen = [name for name in (joints_of(document) if names is None else names) if content.get(name)]
-    if not chosen:
+    present = [name for name in (joints_of(document) if names is None else names) if content.get(name)]
+    if not present:
         raise IdentifiedFileError(f"{file}: section '{section}' names none of the robot's joints; identify again")
-    return {name: mapping(content, name, f"{file}: {section}") for name in chosen}
+    return {name: mapping(content, name, f"{file}: {section}") for name in present}
 
 
 def units_of(document: Mapping[str, Any], robot: RobotModel | None) -> dict[str, JointUnits]:
-    """Return the units of each joint; without a robot a joint is prismatic where its gravity parameter is a mass."""
+    """Return the units of each joint; without a robot, a joint is prismatic if its gravity parameter is a mass."""
     names = joints_of(document)
     if robot is not None:
         return dict(zip(names, joint_units(robot), strict=True))
@@ -115,13 +124,17 @@ def units_of(document: Mapping[str, Any], robot: RobotModel | None) -> dict[str,
 
 
 def number_of(entry: Mapping[str, Any], label: str) -> float:
-    """Return the number at `label`, NaN for anything else."""
+    """Return the number at `label`; NaN if it is missing or not a number."""
     value = entry.get(label)
     return float(value) if is_number(value) else float("nan")
 
 
 def numbers_of(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, length: int) -> np.ndarray:
-    """Return the list of numbers at `label`, NaN for null; all NaN without a list."""
+    """Return the numbers (length,) at `label`; NaN for null, and for all if the list is missing.
+
+    Raises:
+        IdentifiedFileError: the list has another length.
+    """
     values = entry.get(label)
     if values is None:
         return np.full(length, np.nan)
@@ -138,7 +151,7 @@ def half_width_of(document: Mapping[str, Any], entry: Mapping[str, Any], label: 
 
 
 def with_interval(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, unit: str = "") -> str:
-    """Return the number at `label` with its 95 % interval as "value ± half unit", a dash where it is null."""
+    """Return the number at `label` with its 95 % interval as "value ± half unit"; a dash if it is null."""
     value = number_of(entry, label)
     half = half_width_of(document, entry, label)
     text = plus_minus(value, half) if np.isfinite(value) and half > 0 else significant(value)
@@ -151,13 +164,13 @@ def joint_table(
     columns: Mapping[str, tuple[str, str]],
     units: Mapping[str, JointUnits],
 ) -> Table:
-    """Return the table of a section with a row for each joint; columns without any number are left out.
+    """Return the table of a section with a row for each joint; columns without any number are omitted.
 
     Args:
         document: content of `identified.yaml`.
         section: key of the section.
-        columns: heading, and unit for a revolute joint, by the label in the entries.
-        units: units of each joint. A prismatic joint among revolute ones has its unit in the cell.
+        columns: heading and unit for revolute joints, by the label in the entries.
+        units: units of each joint. A prismatic joint has its unit in the cell if other joints are revolute.
     """
     entries = entries_of(document, section)
     only_prismatic = all(units[joint] is PRISMATIC for joint in entries)
@@ -172,13 +185,13 @@ def joint_table(
 
 
 def cell_unit(unit: str, joint: JointUnits) -> str:
-    """Return the unit that a cell needs because its joint is prismatic and the heading has the revolute unit."""
+    """Return the unit for a cell of a prismatic joint whose heading has the unit for revolute joints, otherwise ""."""
     prismatic = prismatic_unit(unit)
     return prismatic if joint is PRISMATIC and prismatic != unit else ""
 
 
 def base_table(document: Mapping[str, Any]) -> Table:
-    """Return the folded table of the base parameters: estimate by the data alone, URDF, linear combination."""
+    """Return the folded table of the base parameters: linear combination, estimate by the data alone, URDF."""
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise IdentifiedFileError(f"{file_of(document)}: base_parameters must be a list of mappings; identify again")
@@ -192,23 +205,23 @@ def base_table(document: Mapping[str, Any]) -> Table:
 
 
 def validation_section(document: Mapping[str, Any]) -> Section | None:
-    """Return the residuals on recordings that were not fitted; None without any."""
+    """Return the section of residuals on recordings that were not fitted; None if there are none."""
     validations = read_validations(document, joints_of(document))
     tables = [part for one in validations for part in (Text(one.recording, "heading"), agreement_table(one))]
     return Section("Validation", ["Residuals on recordings that were not fitted.", *tables]) if tables else None
 
 
 def repeatability_section(document: Mapping[str, Any]) -> Section | None:
-    """Return by how much torque differs between repetitions of a motion; None where no motion was repeated."""
+    """Return the section on differences of torque between repetitions of a motion; None without repetitions."""
     measured = read_repeatability(document, joints_of(document))
     if measured is None or not measured.sentences():
         return None
     return Section(
         "Repeatability",
         [
-            "The robot repeated a motion. The RMS difference of the torques of two runs over √2 is the floor of one "
-            "run: no model of the motion alone can predict it better. Drift is the part of the squared difference that "
-            "is a change of offset, dry and viscous friction between the runs.",
+            "The robot repeated a motion. The RMS difference of the torques of two runs, divided by √2, is the floor: "
+            "the smallest RMS residual of any model that predicts torque from motion. Drift is the fraction of the "
+            "squared difference that a change of offset, dry and viscous friction between the runs explains.",
             *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in measured.sentences()),
             Table.by_column("Joint", measured.joint_names, measured.cells()),
         ],
@@ -216,7 +229,7 @@ def repeatability_section(document: Mapping[str, Any]) -> Section | None:
 
 
 def repeatability_tile(document: Mapping[str, Any]) -> list[Tile]:
-    """Return the residual as a multiple of the floor of one run; empty where no motion was repeated."""
+    """Return a tile with the residual as a multiple of the floor; empty without repetitions."""
     measured = read_repeatability(document, joints_of(document))
     if measured is None or not np.isfinite(measured.total_ratio):
         return []
@@ -226,7 +239,7 @@ def repeatability_tile(document: Mapping[str, Any]) -> list[Tile]:
 
 
 def agreement_table(validation: Validation) -> Table:
-    """Return the residuals of the predicted torque by joint."""
+    """Return the table of residuals of the predicted torque by joint."""
     return Table.by_column(
         "Joint",
         validation.joint_names,
@@ -239,7 +252,7 @@ def agreement_table(validation: Validation) -> Table:
 
 
 def robot_facts(section: Mapping[str, Any]) -> dict[str, str]:
-    """Return name, gravity and digests from the section `robot`; a file without a URDF has the name alone."""
+    """Return name, joints, gravity and hashes from the section `robot`; without a URDF, only name and joints."""
     gravity = section.get("gravity")
     if not isinstance(gravity, list) or not all(map(is_number, gravity)):
         raise IdentifiedFileError(f"robot.gravity is {gravity!r}, expected numbers; identify again")
@@ -259,10 +272,10 @@ def robot_facts(section: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _source_section(
-    document: Mapping[str, Any], robot: Mapping[str, Any], source: Mapping[str, Any], more: Mapping[str, str]
+    document: Mapping[str, Any], robot: Mapping[str, Any], source: Mapping[str, Any], further: Mapping[str, str]
 ) -> Section:
     """Return the section on robot, recordings and settings."""
-    settings = mapping(source, "settings", f"{file_of(document)}: source") | dict(more)
+    settings = mapping(source, "settings", f"{file_of(document)}: source") | dict(further)
     written = [f"{name}: {SETTING_WORDS.get(str(value), value)}" for name, value in settings.items()]
     recordings = ", ".join(map(str, source.get("recordings") or ())) or "not named"
     facts = robot_facts(robot) | {"Recordings": recordings, "Settings": ", ".join(written)}

@@ -29,6 +29,7 @@ from dynid_ros.report.result_page import (
 
 SHOWN_DURATION_S = 15.0
 MAX_SHOWN_SAMPLES = 1500
+"""Duration, s, and number of samples of the plots of following error."""
 HEADINGS = {label: label.capitalize() for label in SERVO_UNITS} | {"viscous": "Viscous and damping"}
 
 
@@ -36,15 +37,17 @@ def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> 
     """Return the part of a page on servos."""
     entries = entries_of(document, "servos")
     units = units_of(document, robot)
+    # Joints with a known gain, whose parameters are also known in units of torque.
     known = [joint for joint, entry in entries.items() if entry.get(IN_TORQUE_KEY)]
     over_gain, in_torque = ({label: (HEADINGS[label], pair[k]) for label, pair in SERVO_UNITS.items()} for k in (0, 1))
     sections: list[Section | None] = [
         Section(
             "Parameters over the gain",
             [
-                "All but the delay are divided by the gain of the joint, torque over position error. Inertia is the "
-                "mean of rotor and links in the recorded poses, gravity the largest in them. Intervals are 95 % "
-                "intervals; a dash means that the data do not determine the value.",
+                "All parameters except the delay are divided by the gain of the joint, torque over position error. "
+                "Inertia is that of rotor and links, its mean over the recorded poses; gravity is the largest gravity "
+                "torque in these poses. Intervals are 95 % intervals; a dash means that the data do not determine the "
+                "value.",
                 joint_table(document, "servos", over_gain, units),
             ],
         )
@@ -52,11 +55,11 @@ def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> 
     if known:
         torque_entries = {joint: {**entries[joint][IN_TORQUE_KEY], DOF: entries[joint].get(DOF)} for joint in known}
         derived = {**document, "servos": torque_entries}
-        text = "The gain of each joint, given or by the reference mass, and the parameters in N m or N."
+        text = "The gain of each joint, given or from the reference mass, and the parameters in N m or N."
         sections.append(Section("Parameters in torque", [text, joint_table(derived, "servos", in_torque, units)]))
     all_known = "all" if len(known) == len(entries) else len(known) or "none"
     sentence = (
-        f"Delay, inertia, damping and friction of {counted(len(entries), 'servo')} were found from commands and "
+        f"Delay, inertia, damping and friction of {counted(len(entries), 'servo')} were identified from commands and "
         f"positions; {all_known} of them in N m or N."
     )
     return ResultPart("Servos", [sentence], _tiles(document, entries, known, units), sections)
@@ -68,7 +71,7 @@ def write_result_report(
     recordings: Mapping[str, Sequence[Recording]],
     validations: Sequence[Validation],
 ) -> Path:
-    """Write the report of a result, which shows how the simulation follows a recording, if possible an unseen one."""
+    """Write the report of a result; it shows the following error in the first validation recording, or a fitted one."""
     shown = (*recordings.get("validate", ()), *recordings["recordings"])[0]
     document = result.content(validations)
     part = servo_part(document, result.robot)

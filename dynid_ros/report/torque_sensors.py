@@ -42,8 +42,8 @@ def torque_sensor_part(document: Mapping[str, Any]) -> ResultPart:
     sentences = [f"Gains of {len(known)} of {len(entries)} torque sensors were found."]
     missing = [joint for joint in entries if joint not in known]
     if missing:
-        sentences.append(f"The data do not determine the gain of {listed(missing)}; the table says why.")
-    tiles = [Tile("Gains found", f"{len(known)} of {len(entries)}", "the others are not given")]
+        sentences.append(f"The data do not determine the gain of {listed(missing)}; see the reasons below the table.")
+    tiles = [Tile("Gains identified", f"{len(known)} of {len(entries)}", "the data do not determine the others")]
     if known:
         gains = {joint: number_of(entries[joint], "gain") for joint in known}
         halves = [half_width_of(document, entries[joint], "gain") / abs(gain) for joint, gain in gains.items()]
@@ -89,8 +89,8 @@ def write_result_report(
             "Readings over torque",
             [
                 "Each point is one dwell, without friction: filled without, hollow with the reference mass. The line "
-                "is the calibration. Readings that bend away from it are of a sensor that is not linear, or of an arm "
-                "whose gravity is not as assumed.",
+                "is the calibration. Readings that deviate from it systematically indicate a nonlinear sensor or a "
+                "wrong gravity model.",
                 Figures(plots),
             ],
         ),
@@ -108,7 +108,7 @@ def _sensor_section(document: Mapping[str, Any], entries: Mapping[str, dict]) ->
     ]
     freedoms = (document.get("torque_sensor_calibration") or {}).get("freedoms") or []
     together = [
-        "No reading changes if these change together: "
+        "Readings do not change if these parameters change together: "
         + ", ".join(f"{name} by {significant(change)}" for name, change in changes.items())
         for changes in freedoms
     ]
@@ -124,7 +124,7 @@ def _sensor_section(document: Mapping[str, Any], entries: Mapping[str, dict]) ->
 
 
 def draw_readings(result: TorqueSensorResult, joint: int, unit: JointUnits) -> str:
-    """Draw the readings of a joint whose gain is known over the gravity torque, with the calibration, as SVG."""
+    """Draw the readings of a joint with known gain over its gravity torque, and the calibration line, as SVG."""
     model = result.model
     torque = model.at(result.fit.values).torque[:, joint]
     friction = result.per_joint("coulomb")[0][joint]

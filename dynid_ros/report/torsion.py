@@ -25,6 +25,7 @@ from dynid_ros.report.result_page import (
 )
 
 MAX_TIME_POINTS = 600
+"""Largest number of samples in a plot over time."""
 
 
 def torsion_part(document: Mapping[str, Any]) -> ResultPart:
@@ -45,7 +46,7 @@ def torsion_part(document: Mapping[str, Any]) -> ResultPart:
 def write_result_report(
     path: str | Path, result: TorsionResult, recordings: Mapping[str, Sequence[Recording]], _validations: object
 ) -> Path:
-    """Write the report of a result; it shows the first unseen recording, or else a fitted one."""
+    """Write the report of a result; it shows the torsion in the first validation recording, or else in a fitted one."""
     document = result.document()
     part = torsion_part(document)
     unseen = recordings.get("validate", ())
@@ -57,18 +58,18 @@ def write_result_report(
     columns = [shown.joint_names.index(name) for name in result.joints]
     measured, predicted = (np.array(scales) * torsion[:, columns] for torsion in (measured, predicted))
     rms = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
-    some = spread_indices(len(shown.time), MAX_TIME_POINTS)
+    rows = spread_indices(len(shown.time), MAX_TIME_POINTS)
     panels = prediction_panels(
-        list(result.joints), units, shown.time, measured, predicted, rows=some, quantity="torsion"
+        list(result.joints), units, shown.time, measured, predicted, rows=rows, quantity="torsion"
     )
     where = "a recording that was not fitted" if unseen else "a fitted recording"
-    each = listed([f"{error:.1f} {unit} ({name})" for name, error, unit in zip(result.joints, rms, units, strict=True)])
-    sentence = f"On {where}, the residual of the torsion predicted from the motors alone is {each} (RMS)."
+    by_joint = [f"{error:.1f} {unit} ({name})" for name, error, unit in zip(result.joints, rms, units, strict=True)]
+    sentence = f"On {where}, the residual of the torsion predicted from the motors alone is {listed(by_joint)} (RMS)."
     section = Section(
         "Torsion over time",
         [
             f"{shown.source}{', which was not fitted' if unseen else ''}: measured, and predicted from positions and "
-            "torques of the motors, with the zeros of the fit. The lower plot shows the residual.",
+            "torques of the motors, with the zero offset of the fit. The lower plot shows the residual.",
             Legend({"measured": "measured", "identified": "predicted"}),
             Figures(panels),
         ],
@@ -95,7 +96,7 @@ def _joint_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> 
         "Joints",
         [
             "Torsion is motor minus link position, from encoders on both sides. The 95 % interval of a stiffness "
-            "allows for the differences between the sets of terms that predict equally well. The delay is torsion over "
+            "includes the differences between the sets of terms that predict equally well. The delay is torsion over "
             "velocity: one encoder is read later than the other, or there is viscous friction.",
             Table.by_column("Joint", list(entries), columns, words=[len(columns)]),
         ],
@@ -122,7 +123,7 @@ def _describe_terms(entry: Mapping[str, Any]) -> str:
 
 
 def _term_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> Section | None:
-    """Return the coefficients of all terms in SI units, and the contribution of each to the torsion."""
+    """Return the section on the coefficients of all terms, and the contribution of each term to the torsion."""
     rows = []
     for joint, entry in entries.items():
         coefficients = {**entry, **(entry.get("coefficients") or {})}
