@@ -62,7 +62,7 @@ test: style pytest
 # A node test that fails then runs once more, alone: its failure is shown, and so is whether the load alone explains it.
 NUMERICS := --numprocesses $(WORKERS) --dist worksteal -m 'not slow' --ignore test/nodes --ignore test/launch
 # glibc keeps the memory of large arrays for the next ones: half of the page faults, some 4 % of the time.
-ALLOCATOR := MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824
+ALLOCATOR := MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
 NODE_CHOICE := -p no:hypothesispytest -o cache_dir=$(VENV)/nodes -m 'not slow' test/nodes test/launch
 NODE_TESTS := --numprocesses $(NODE_WORKERS) --dist loadfile $(NODE_CHOICE)
 
