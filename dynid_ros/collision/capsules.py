@@ -26,7 +26,7 @@ from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.chain import Chain, joint_frames
 
 MAX_CAPSULES = 4
-"""Largest number of capsules of a link, if not said otherwise."""
+"""Default of the largest number of capsules of a link."""
 MAX_VOLUME_FRACTION = 0.85
 """Largest ratio of the volumes with and without one more capsule; otherwise the capsule is not used."""
 CUT_QUANTILES = (0.15, 0.3, 0.5, 0.7, 0.85)

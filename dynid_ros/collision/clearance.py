@@ -115,7 +115,12 @@ class Checks(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PairChecks(Checks):
-    """Distances between capsules `body` and `second` (K,), or between their hulls if `axes` give a larger distance."""
+    """Distances between capsules, or between the hulls of their links.
+
+    Attributes:
+        second: (K,) index of the second capsule.
+        axes: directions along which hulls may be further apart than the capsules; the larger distance counts.
+    """
 
     second: np.ndarray
     axes: tuple[SeparatingAxes, ...] = ()
@@ -175,6 +180,7 @@ class Plane:
         normal: (3,) unit vector to the allowed side, in the base frame.
         bound: position of the plane along the normal, m.
         sign: 1 if positions in `violation` count along the normal, −1 if against it.
+        name: name of the plane in messages.
         violation: sentence about a violation, with the fields {name}, {at} (position, m) and {time}.
     """
 
@@ -187,7 +193,12 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class PlaneChecks(Checks):
-    """Distances of the ends `end` (K,), 0 or 1, of capsules from a plane; both ends bound the distance of a capsule."""
+    """Distances of the ends of capsules from a plane; the smaller one of both ends is the distance of a capsule.
+
+    Attributes:
+        end: (K,) 0 for the start of the segment, 1 for its end.
+        plane: the plane.
+    """
 
     end: np.ndarray
     plane: Plane

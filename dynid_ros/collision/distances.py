@@ -1,8 +1,7 @@
 """Distances between segments, and of segments from boxes, with their nearest points.
 
 Points and normals are (K, 3, N), for K pairs and N samples, or arrays that broadcast to this shape. Samples come last,
-so that numpy's inner loops run over them. Distances are (K, N), negative inside a box. The normal is the gradient of
-the distance with respect to a translation of the first segment. The point is the nearest point of the first segment.
+so that numpy's inner loops run over them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,13 @@ MAX_PRODUCTS = 1_000_000
 
 
 class Contact(NamedTuple):
-    """Distance (K, N), normal (K, 3, N) and point (K, 3, N) on the first segment."""
+    """Distances of K pairs in N samples, with the vectors that their gradients need.
+
+    Attributes:
+        distance: (K, N) m; negative inside a box.
+        normal: (K, 3, N) gradient of the distance with respect to a translation of the first segment.
+        point: (K, 3, N) nearest point of the first segment, m.
+    """
 
     distance: np.ndarray
     normal: np.ndarray

@@ -124,6 +124,7 @@ class Candidate:
     """A motion with its value and its largest violation of a constraint.
 
     Attributes:
+        series: one period of the motion.
         value: value of the criterion, which the search minimizes; infinite if the torques cannot be predicted.
         excess: largest excess over limits and workspace, see `MotionConstraints`; zero or less if the motion keeps to
             them, infinite if the torques cannot be predicted.

@@ -38,7 +38,12 @@ POSE_STEP = 100
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Positions, velocities and accelerations (N, n) of consecutive samples, with a description of the motion."""
+    """Motion on which the error of an export is evaluated.
+
+    Attributes:
+        q, qd, qdd: (N, n) positions, velocities and accelerations of consecutive samples.
+        name: description of the motion for remarks.
+    """
 
     q: NDArray
     qd: NDArray

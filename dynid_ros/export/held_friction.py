@@ -34,7 +34,7 @@ REST_SPEED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class HeldFriction:
-    """Friction, springs and rotor inertia of the joints in the terms of a format; arrays (n,) if not said otherwise.
+    """Friction, springs and rotor inertia of the joints in the terms of a format; arrays are (n,) by default.
 
     Attributes:
         coulomb, viscous: Coulomb friction, N m, and viscous friction, N m s/rad, at least 0.
@@ -149,6 +149,7 @@ class _OwnTerms:
     """Terms of one joint, including those that couple it to other joints.
 
     Attributes:
+        friction: friction model of the joint.
         names: names of the terms.
         values: (k,) their coefficients.
         places: (k,) their indices among all coefficients.

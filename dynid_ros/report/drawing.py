@@ -105,6 +105,7 @@ class Plot(NamedTuple):
     """An SVG picture.
 
     Attributes:
+        picture: inline SVG.
         name, note: text above the picture.
         below: caption below the picture.
     """

@@ -71,6 +71,9 @@ class DesignedMotion:
     """A motion and the inputs of its design.
 
     Attributes:
+        limits: full limits of the joints, without the fraction that the design keeps free.
+        workspace: floor, box, obstacles and distances that the motion keeps to.
+        plan: the motion with its description.
         kind: kind of motion, a key of `MOTION_TITLES`.
         target: parameters that the motion is designed to determine, a key of `TARGET_TITLES`.
         settings: settings as text by name.

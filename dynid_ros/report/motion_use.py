@@ -204,7 +204,7 @@ def limit_table(use: MotionUse) -> Table:
 
 
 class _Strip(NamedTuple):
-    """Curve of one quantity of a joint over time, and its limits."""
+    """Curve (M,) of one quantity of a joint over time, with its lower and upper limit, in printed units."""
 
     label: str
     values: NDArray

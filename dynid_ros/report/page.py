@@ -127,7 +127,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts that are hidden until the reader clicks on their summary."""
+    """Parts of a section that are hidden until the reader clicks on their summary."""
 
     summary: str
     parts: Sequence[Any]
