@@ -1,4 +1,4 @@
-"""Design of a motion within limits and workspace: the motion, its verdict, its files and its report."""
+"""Design of an exciting motion within limits and workspace, with its verdict, files and report."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class ExciteJob:
 
     Attributes:
         design: motion with its use of the limits and its quality.
-        findings: findings of the sanity check in the recordings that the motion adds to.
-        hints: sentences on what keeps the arm from moving far.
+        findings: findings of the sanity check in the recordings that the motion complements.
+        files: written files.
+        hints: sentences on limits and obstacles that keep the arm from moving far.
     """
 
     design: DesignedMotion
@@ -59,12 +60,12 @@ class ExciteJob:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the motion determines its parameters; true where recordings add to it, or where it is not judged."""
+        """Whether the motion determines its parameters; true if it complements recordings, or if it is not judged."""
         quality = self.design.quality
         return quality is None or quality.enough or bool(self.design.recorded)
 
     def screen(self) -> Screen:
-        """Return the plan and its verdict, the motion of each joint, and the limits of the checks."""
+        """Return the plan and its verdict, the motion of each joint, and remarks on parameters and limits."""
         design = self.design
         head, *motion = design.plan.lines
         quality = design.quality
@@ -83,7 +84,7 @@ class ExciteJob:
         return Screen([names, *verdict], [*motion, *design.use.lines()], remarks, self.files)
 
     def document(self) -> dict:
-        """Return the plan, its quality and the limits of its checks as plain data."""
+        """Return the plan, its quality and the sources of its limits as plain data."""
         design = self.design
         return {
             "motion": design.kind,
@@ -117,25 +118,26 @@ def excite(
     rate: float | None = None,
     **settings: Any,
 ) -> ExciteJob:
-    """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
+    """Plan a motion, and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
 
     Args:
         kind: kind of motion, key of `experiments.EXPERIMENT_KINDS`, or "flexible".
         robot: the arm.
         limits: limits of the joints.
-        workspace: space of the links.
+        workspace: allowed space of the links.
         output: folder of the files.
-        target: parameters to show; None: the usual ones of that kind.
-        recorded: recordings that the motion adds to.
+        target: parameters to determine, such as "links"; None: the default of that kind.
+        recorded: recordings that the motion complements.
         joints: prior values of flexible joints, for a flexible motion.
         held: positions (n,) of joints that brakes hold, NaN for the others, for a flexible motion; None: all move.
-        friction: friction terms that a second part of a Fourier motion shows; None: there is no second part.
-        rate: samples per second in trajectory.csv, Hz; None: the knots, at uneven times, to be joined by quintics.
+        friction: friction terms that a second part of a Fourier motion excites; None: there is no second part.
+        rate: rate of the samples in trajectory.csv, Hz; None: the file has knots at uneven times, between which a
+            controller interpolates by quintic polynomials.
         settings: settings of the experiment, see `make_experiment`; a flexible motion has those of a Fourier motion.
 
     Raises:
         RecordingError: the sanity check found an error in a recording.
-        TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
+        TrajectoryError: a setting is invalid, or no motion respects limits and workspace.
     """
     output = writable_folder(output, *WRITTEN_FILES)
     if rate is not None and not 0 < rate <= MAX_RATE_HZ:
@@ -186,6 +188,7 @@ def excite(
 
 
 def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings: Mapping[str, Any]) -> None:
+    """Refuse a flexible motion without prior values of the joints, or with a target or settings of other motions."""
     if joints is None or target is not None:
         raise TrajectoryError(
             f"a flexible motion shows flexible joints, not {target}"
@@ -198,6 +201,7 @@ def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings:
 
 
 def _plan(experiment: Experiment) -> Plan:
+    """Plan the motion, and show the progress."""
     if isinstance(experiment, FourierExcitation):
         with search_progress() as report:
             return experiment.plan(report)
@@ -209,7 +213,7 @@ def _plan(experiment: Experiment) -> Plan:
 def _judge(
     robot: RobotModel, plan: Plan, target: str, noise: ArrayLike | None, **bounds: Any
 ) -> tuple[MotionQuality | None, str]:
-    """Return the quality of the motion, or None and why it cannot be judged."""
+    """Return the quality of the motion; or None, and the reason why it cannot be judged."""
     with progress(1) as step:
         step("judging the motion")
         try:
@@ -223,7 +227,7 @@ def _write(design: DesignedMotion, output: Path, rate: float | None) -> tuple[Pa
     trajectory = design.plan.trajectory
     table = trajectory
     if rate is not None:
-        # The arm rests after the end, so the last sample may be later than the end.
+        # The arm rests at the end, so the last sample may be later than the end.
         time = np.arange(np.ceil(trajectory.duration * rate) + 1) / rate
         table = Trajectory(trajectory.joint_names, time, *trajectory.at(time))
     plan = {**design.plan.as_dict(), "not_checked": design.not_checked}
@@ -238,7 +242,7 @@ def _write(design: DesignedMotion, output: Path, rate: float | None) -> tuple[Pa
 
 
 def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that were given as text."""
+    """Return the settings that are not None as text."""
     return {
         name: ", ".join(f"{entry:g}" for entry in np.ravel(value)) if isinstance(value, np.ndarray) else str(value)
         for name, value in settings.items()

@@ -1,4 +1,4 @@
-"""Experiments by name, made from the settings of commands and nodes."""
+"""Experiments by name, built from the settings of commands and nodes."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ from dynid_ros.trajectories import MotionLimits, Workspace
 FLEXIBLE = "flexible"
 FLEXIBLE_HARMONICS = 8
 MIN_TRAVEL_RAD = 0.1
-"""Amplitude of a sine at the base frequency with the largest acceleration: all harmonics together move a fifth."""
+"""Smallest amplitude, rad, that a sine at the base frequency reaches with the largest acceleration; a motion with all
+harmonics reaches about a fifth of it."""
 MIN_DURATION_S = 10.0
-"""Shortest flexible motion. Its period is repeated as often: one period of some tenths of a second shows nothing."""
+"""Shortest flexible motion, s: short periods of some tenths of a second are repeated until they fill this time."""
 PRIOR = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
-"""Values of `FlexibleJoints` that a file may hold."""
+"""Values of `FlexibleJoints` that a file may contain."""
 
 
 def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path: Path | None = None) -> FlexibleJoints:
-    """Return prior values of the joints.
+    """Return prior values of flexible joints.
 
     Args:
         robot: the arm.
@@ -51,8 +52,8 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
         path: `identified.yaml` of an identification of flexible joints; None: there is no file.
 
     Raises:
-        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
-        TrajectoryError: no stiffness or no motor inertia.
+        IdentifiedFileError: the file is of another robot, has no flexible joints, or an undetermined stiffness.
+        TrajectoryError: neither values nor file give stiffness and motor inertia.
     """
     values = {name: value for name, value in given.items() if value is not None}
     if path is not None:
@@ -61,7 +62,7 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
     if missing:
         raise TrajectoryError(
             f"{' and '.join(missing)} of the joints {'is' if len(missing) == 1 else 'are'} not known; give values, of "
-            "30 % if need be, or an identified.yaml of flexible joints"
+            "30 % accuracy if need be, or an identified.yaml of flexible joints"
         )
     return FlexibleJoints(**values)
 
@@ -74,19 +75,19 @@ def flexible_motion(
     held: NDArray | None = None,
     **settings: Any,
 ) -> FourierExcitation:
-    """Return the design of a motion of the motors.
+    """Return the experiment for flexible joints, a Fourier motion of the motors.
 
-    The default base frequency puts harmonics on both sides of the resonances in the middle of the joints' ranges, but
-    is low enough for the acceleration limits to allow a motion of `MIN_TRAVEL_RAD`. The period is repeated until the
-    motion lasts `MIN_DURATION_S`.
+    The default base frequency puts harmonics on both sides of the resonances in the middle of the joints' ranges. It is
+    low enough for a motion of `MIN_TRAVEL_RAD` within the acceleration limits. The period is repeated until the motion
+    lasts `MIN_DURATION_S`.
 
     Args:
         robot: the arm.
         limits: limits of the motors.
-        workspace: space of the links.
+        workspace: allowed space of the links.
         joints: prior values of the joints.
         held: positions (n,) of joints that brakes hold, NaN for joints that move; None: all move.
-        settings: settings of `flexible_excitation`; None: the default.
+        settings: settings of `flexible_excitation`; a value of None means its default.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     harmonics = given.setdefault("harmonics", FLEXIBLE_HARMONICS)
@@ -100,18 +101,19 @@ def flexible_motion(
         driven = resonance(robot, stiffness, motor_inertia, pose, [name for name in names if name not in still]).driven
         moving = np.array([name not in still for name in names])
         acceleration = float(limits.acceleration[moving].min(initial=np.inf))
-        wide = np.sqrt(acceleration / MIN_TRAVEL_RAD) / (2 * np.pi)
-        given["base_frequency"] = min(proposed_base_frequency(driven, harmonics), float(wide))
+        # A sine of amplitude A and acceleration a has the frequency sqrt(a / A) / (2 pi).
+        fastest = np.sqrt(acceleration / MIN_TRAVEL_RAD) / (2 * np.pi)
+        given["base_frequency"] = min(proposed_base_frequency(driven, harmonics), float(fastest))
     given["periods"] = max(given.get("periods", 1), int(np.ceil(MIN_DURATION_S * given["base_frequency"])))
     return flexible_excitation(robot, limits, joints, workspace, held=still or None, **given)
 
 
 def recorded_information(source: InformationSource, recordings: Sequence[Recording]) -> NDArray:
-    """Return the information (p, p) of recordings, with the filters of the identification of links, over time.
+    """Return the information (p, p) of recordings integrated over time, with the filters of the link identification.
 
     Raises:
-        IdentificationError: a recording holds no motion or no torque.
-        RecordingError: too few samples.
+        IdentificationError: a recording contains no motion or no torque.
+        RecordingError: a recording has too few samples.
     """
     signals = LinkSignals.choose(recordings)
     segments = [segment for recording in recordings for segment in signals.segments(recording)]
@@ -131,9 +133,9 @@ LIMIT_DEFAULTS = {
 # The workspace of an arm, from its URDF and from files of obstacles.
 
 FLOOR_HEIGHT = 0.0
-"""Default height of the floor, m: the base of an arm is mounted on one."""
+"""Default height of the floor in the base frame, m: that of the mounting surface of the arm."""
 CLEARANCE = 0.05
-"""Default distance between links, and to obstacles, m."""
+"""Default of the smallest distance between links, and to obstacles, m."""
 
 
 def surroundings(
@@ -153,13 +155,13 @@ def surroundings(
 
     Args:
         robot: the arm.
-        urdf: its file; relative paths of meshes start in its folder.
-        floor_height: lowest height of a moving link, m.
-        clearance: smallest distance, m.
-        box: lower and then upper corner, six numbers, m; None: no box.
-        obstacles: YAML files, see `read_obstacles`.
+        urdf: URDF file of the arm; relative paths of meshes start in its folder.
+        floor_height: lowest allowed height of a moving link, m.
+        clearance: smallest allowed distance between links, and to obstacles, m.
+        box: lower and upper corner of a box that contains the links, six numbers, m; None: no box.
+        obstacles: YAML files of obstacles, see `read_obstacles`.
         mesh_directories: further folders of meshes.
-        skip_meshes: represent a link whose mesh cannot be read by a line.
+        skip_meshes: whether a link whose mesh cannot be read is represented by a line.
         srdf: file with the links that may touch, see `allowed_pairs`; None: there is no such file.
         allowed: further pairs of links that may touch, each written as link:link.
 
@@ -181,9 +183,9 @@ class Kind(NamedTuple):
 
     Attributes:
         make: class of the experiment.
-        target: default target.
-        targets: targets that it can show.
-        settings: names of its settings.
+        target: default target, the parameters to determine.
+        targets: targets that this kind of motion can determine.
+        settings: names of the settings of the experiment.
     """
 
     make: Callable[..., Experiment]
@@ -199,7 +201,7 @@ SINGLE = ("motion", "joints", "pose")
 MAX_COUNTS = {"workers": 64} | dict.fromkeys(
     ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000
 )
-"""Upper bounds of counts that take memory or time; no experiment needs as many."""
+"""Upper bounds of counts that take memory or time, far above what experiments need."""
 EXPERIMENT_KINDS = {
     "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *LIMIT_FRACTIONS)),
     "static_rotation": Kind(
@@ -285,7 +287,7 @@ class MotionSettings:
 
 
 def owners_of(name: str) -> tuple[str, ...]:
-    """Return the kinds of motion that have a setting; empty: all have it."""
+    """Return the kinds of motion that have a setting; an empty result means all kinds."""
     owners = [kind for kind, described in EXPERIMENT_KINDS.items() if name in described.settings]
     if name in PRIOR or name in (*SERIES, *SEARCH):
         owners.insert(1 if owners else 0, FLEXIBLE)
@@ -295,19 +297,19 @@ def owners_of(name: str) -> tuple[str, ...]:
 def make_experiment(
     kind: str, robot: RobotModel, limits: MotionLimits, workspace: Workspace, target: str | None = None, **settings: Any
 ) -> Experiment:
-    """Return an experiment with the given settings, and its own defaults for the others.
+    """Return an experiment with the given settings, and defaults for the others.
 
     Args:
         kind: key of `EXPERIMENT_KINDS`.
         robot: the arm.
         limits: limits of the joints.
-        workspace: space of the links.
-        target: parameters to show; None: the default of the kind.
-        settings: values by name; None: the default. Joints move one by one in steps if `steps` or `dwell` is given and
-            `motion` is not; `known` belongs to a Fourier motion.
+        workspace: allowed space of the links.
+        target: parameters to determine; None: the default of the kind.
+        settings: values by name; None: the default. The motion "joint_by_joint" consists of steps if `steps` or `dwell`
+            is given and `motion` is not. `known` is the information that a Fourier motion complements.
 
     Raises:
-        TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
+        TrajectoryError: this kind does not have a setting or target, or a value is invalid.
     """
     if kind not in EXPERIMENT_KINDS:
         raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(EXPERIMENT_KINDS)}")
@@ -335,23 +337,25 @@ def make_experiment(
 
 
 MAX_REPEATED_DURATION_S = 60.0
-"""Longest motion of two periods that is the default, so that its torques show the repeatability of the robot."""
+"""Longest motion with two periods by default, s; the second period reveals the repeatability of the torques."""
 DEFAULT_BASE_FREQUENCY_HZ = 0.05
 MIN_BASE_FREQUENCY_HZ = 0.01
 MIN_TRAVEL_OF_RANGE = 0.5
-"""Fraction of its range, or of a turn, that the first harmonic alone must move each joint by."""
+"""Fraction of its range, or of a full turn, by which the first harmonic alone must be able to move each joint."""
 
 
 def usual_base_frequency(limits: MotionLimits, speed_fraction: float) -> float:
-    """Return the base frequency, Hz, at which each joint can travel far: a slow joint would only show its friction.
+    """Return the base frequency, Hz, which is low enough for each joint to travel far within its velocity limit.
+
+    With short travel, the torque of a slow joint is mostly friction.
 
     Args:
         limits: limits of the joints.
-        speed_fraction: fraction of their velocity that is used.
+        speed_fraction: fraction of the velocity limits that the motion uses.
     """
     turn = np.array([2 * np.pi if unit == "rad" else np.inf for unit in limits.units])
     travel = MIN_TRAVEL_OF_RANGE * np.minimum(limits.upper - limits.lower, turn)
-    # A sine of speed v and frequency f travels v / (pi f) from end to end.
+    # A sine with peak velocity v and frequency f travels v / (pi f) from end to end.
     slowest = float(np.min(speed_fraction * limits.velocity / (np.pi * travel)))
     if slowest >= DEFAULT_BASE_FREQUENCY_HZ:
         return DEFAULT_BASE_FREQUENCY_HZ
@@ -359,13 +363,13 @@ def usual_base_frequency(limits: MotionLimits, speed_fraction: float) -> float:
 
 
 REVERSAL_AMPLITUDE = 0.25
-"""Fraction of the free range that reversals use to show friction that does not depend on the angle."""
+"""Fraction of the free range that reversals use if no friction term depends on the angle."""
 
 
 def with_friction(
     plan: Plan, experiment: Experiment, robot: RobotModel, friction: JointFriction, **settings: Any
 ) -> Plan:
-    """Return a plan with a second part that shows friction terms, see `show_friction`.
+    """Return a plan with a second part that excites friction terms, see `show_friction`.
 
     Args:
         plan: plan of the experiment.
@@ -375,7 +379,7 @@ def with_friction(
         settings: settings of the experiment, whose margins and fractions are used.
 
     Raises:
-        TrajectoryError: a term cannot be shown within the limits.
+        TrajectoryError: a term cannot be excited within the limits.
     """
     guards = {name: value for name, value in settings.items() if name in LIMIT_FRACTIONS and value is not None}
     amplitude = 1.0 if friction.harmonics or friction.spring else REVERSAL_AMPLITUDE

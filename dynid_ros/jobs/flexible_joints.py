@@ -1,4 +1,4 @@
-"""Flexible joints: inputs of cameras, single joints of an arm, and the estimators that `run` calls."""
+"""Estimators of flexible joints and torsion for `run`, with inputs from cameras, for a whole arm or a single joint."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from dynid_ros.settings import setting, settings_of
 def with_camera_files(
     recordings: Sequence[Recording], paths: Sequence[Path], unit: str | None = None, rate: float | None = None
 ) -> list[Recording]:
-    """Return the recordings with the poses of exports of a camera system.
+    """Return the recordings with poses from files that a camera system exported.
 
     Args:
         recordings: N recordings.
-        paths: N files, in the same order.
-        unit: unit of length in files that name none.
-        rate: frame rate, Hz, in place of that in the file.
+        paths: N exported files, in the same order.
+        unit: unit of length in files that do not name it.
+        rate: frame rate, Hz, which replaces that in the file; None: that of the file.
 
     Raises:
-        MocapError: not one file for each recording.
+        MocapError: the numbers of files and recordings differ.
         RecordingError: a file cannot be read.
     """
     if len(paths) != len(recordings):
@@ -55,10 +55,12 @@ def with_camera_files(
 
 
 def marker_links(texts: Sequence[str]) -> dict[str, str | None] | None:
-    """Return links by marker or body from texts such as "/hand/pose=link_6"; a link of None is to be found.
+    """Return the link of each marker or body from texts such as "/hand/pose=link_6"; None: it is estimated.
+
+    Without texts, the result is None.
 
     Raises:
-        MocapError: a text without a name, or a name that is given twice.
+        MocapError: a text has no name, or repeats a name.
     """
     links: dict[str, str | None] = {}
     for text in texts:
@@ -70,7 +72,7 @@ def marker_links(texts: Sequence[str]) -> dict[str, str | None] | None:
 
 
 MAX_HELD_TRAVEL = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}
-"""Travel up to which a joint counts as held, rad or m."""
+"""Largest travel of a held joint, rad or m."""
 
 
 def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording]) -> RobotModel:
@@ -78,7 +80,7 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
 
     Raises:
         ModelError: the arm has no such joint.
-        RecordingError: a joint is missing, or a joint moves that should be held.
+        RecordingError: a recording lacks a joint, or a joint moves that should be held.
     """
     positions = np.concatenate([recording.select(robot.joint_names).position for recording in recordings])
     held = locked(robot, [joint], positions.mean(axis=0))
@@ -93,6 +95,7 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
 
 
 Markers = dict[str, str | None] | None
+"""Link of each marker or body by name; a link of None is estimated. None: all markers, with estimated links."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +113,16 @@ class FlexibleSettings:
 
 @dataclass
 class FlexibleRun:
-    """Estimator of flexible joints for `run`: the links in recordings of cameras, springs by law, repetitions.
+    """Estimator of flexible joints for `run`, with link positions from cameras or encoders.
 
     Attributes:
+        robot: the arm.
+        identification: estimator of springs, motors and links.
         spring: law of all springs; "auto": for each joint the law that predicts held-out samples best.
-        mocap: whether cameras saw the links; None: where there are markers, or poses and no link positions.
-        markers: links by marker or body, see `mocap_links`; None: they are found.
+        settings: settings of the run.
+        mocap: whether links are measured by cameras; None: if markers are given, or recordings have poses and no link
+            positions.
+        markers: link of each marker or body, see `mocap_links`; None: links are estimated.
     """
 
     robot: RobotModel
@@ -127,14 +134,17 @@ class FlexibleRun:
 
     @classmethod
     def build(cls, robot: RobotModel, values: Mapping[str, Any], **inputs: Any) -> FlexibleRun:
-        """Return the estimator with values of both dataclasses of settings, by name, and with its other attributes."""
-        own = {each.name for each in settings_of(FlexibleSettings)}
-        fit = {name: value for name, value in values.items() if name not in own}
+        """Return the estimator from values of its settings and of those of the identification, by name.
+
+        `inputs` are values of the attributes `mocap` and `markers`.
+        """
+        run_names = {each.name for each in settings_of(FlexibleSettings)}
+        fit = {name: value for name, value in values.items() if name not in run_names}
         spring = fit.pop("spring")
         identification = FlexibleJointIdentification(robot, **fit)
         if spring != CHOSEN_BY_DATA:
             identification = replace(identification, spring=spring)
-        run = FlexibleSettings(**{name: values[name] for name in own})
+        run = FlexibleSettings(**{name: values[name] for name in run_names})
         return cls(robot, identification, spring, run, **inputs)
 
     @property
@@ -143,12 +153,12 @@ class FlexibleRun:
         return (self.settings.joint,) if self.settings.joint else self.robot.joint_names
 
     def fit(self, recordings: Sequence[Recording]) -> FlexibleResult:
-        """Find the links, fit, and compare the laws of the springs.
+        """Measure the link angles, fit springs, motors and links, and compare the laws of the springs.
 
         Raises:
             RecordingError: clocks cannot be aligned, or a joint moves that brakes should hold.
-            MocapError: no link positions, or markers that do not fit the arm.
-            IdentificationError: the recordings hold too little.
+            MocapError: link positions are missing, or markers do not fit the arm.
+            IdentificationError: the recordings contain too little information.
         """
         if self.settings.repeats and len(recordings) < 2:
             raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
@@ -183,7 +193,7 @@ class TorsionRun:
     """Estimator of torsion for `run`, which needs no model of the arm.
 
     Attributes:
-        robot: the arm, for the file; None: its joints are those of the recordings.
+        robot: the arm, which is recorded in `identified.yaml`; None: the joints are those of the recordings.
     """
 
     robot: RobotModel | None = None
@@ -200,10 +210,15 @@ class TorsionRun:
 def choose_run(
     robot: RobotModel | None, values: Mapping[str, Any], *, mocap: bool | None = None, markers: Markers = None
 ) -> tuple[str, FlexibleRun | TorsionRun]:
-    """Return the kind, "flexible" or "torsion", and its estimator from values of the settings by name.
+    """Return the kind of identification, "flexible" or "torsion", and its estimator.
+
+    Args:
+        robot: the arm; None: there is no URDF, which only torsion allows.
+        values: values of the settings by name.
+        mocap, markers: see `FlexibleRun`.
 
     Raises:
-        IdentificationError: torsion with settings that it does not have, or flexible joints without a robot.
+        IdentificationError: torsion has settings of flexible joints, or flexible joints have no robot.
     """
     if values["torsion"]:
         others = {"mocap": mocap, "markers": markers, "joint": values["joint"], "repeats": values["repeats"]}
@@ -228,6 +243,11 @@ def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]
 
 
 def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap: bool) -> MocapLinks | None:
+    """Return the links that cameras measured; None if encoders measured them.
+
+    Raises:
+        MocapError: neither of them measured the links.
+    """
     if mocap:
         return mocap_links(robot, recording, markers)
     if recording.link_position is None or np.isnan(recording.link_position).all():
@@ -242,7 +262,7 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
 def _first_fit(
     identification: FlexibleJointIdentification, recordings: Sequence[Recording], links: list, laws: Sequence[str]
 ) -> tuple[FlexibleJointIdentification, FlexibleResult]:
-    """Return the fit with the first law that explains the torques: a linear law may fail for stiffening springs.
+    """Return the fit with the first law that explains the torques; a linear law may fail for stiffening springs.
 
     Raises:
         IdentificationError: no law explains the torques; the error is that of the first law.
@@ -286,6 +306,7 @@ def _by_law(
 
 
 def _reason(spring: MeasuredSpring) -> str:
+    """Say why the law of a spring was chosen."""
     if spring.fit is None:
         return f"{spring.joint}: spring linear, other laws could not be compared: {spring.reason}"
     errors = ", ".join(f"{rms:.3g} N m with {law}" for law, rms in spring.fit.held_out_rms.items())
@@ -293,7 +314,7 @@ def _reason(spring: MeasuredSpring) -> str:
 
 
 def _map_markers(markers: Markers, robot: RobotModel, arm: RobotModel) -> Markers:
-    """Return links by marker in an arm with held joints, whose links are part of the link before them."""
+    """Return the link of each marker in an arm with held joints, which merge a link with the one before it."""
     if markers is None or arm is robot:
         return markers
     part = {}

@@ -1,4 +1,4 @@
-"""Inputs of commands: robot and recordings from options, the sanity check, and the parameter file of launch files."""
+"""Inputs of commands: robot and recordings from options, sanity check, and parameter file of the launch files."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention, at_delay
 
 DRIVE_GAINS = ("stiffness", "damping")
+"""Options with the gains of impedance-controlled drives, from which torques are computed."""
 
 ROBOT_OPTIONS = {
     "base_link": "base",
@@ -38,16 +39,16 @@ ROBOT_OPTIONS = {
     "gravity": "gravity",
     "payload": "payload",
 }
-"""Options that describe the arm by the parameters of nodes that do."""
+"""Options that describe the arm, by the names of the corresponding parameters of nodes."""
 EVERY_NODE = "/**"
 NODE_PARAMETERS = "ros__parameters"
 PARAMETER_FILE_HEAD = "# Parameters of this arm for the launch files of dynid_ros (params_file), written by dynid\n"
 
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
-    """Read the arm; stderr names its tip if that was not given and is not the only leaf.
+    """Read the arm from the options; stderr names its tip if that was not given and is not the only leaf.
 
-    Gravity is that of the file `options.model` if it was estimated there.
+    If the file `options.model` has an estimated direction of gravity, it replaces the default of the option.
     """
     if getattr(options, "model", None) is not None:
         options.gravity = gravity_of(load_identified(options.model), options.gravity, STANDARD_GRAVITY)
@@ -78,12 +79,12 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
 
 
 def given_robot(options: argparse.Namespace) -> RobotModel | None:
-    """Read the arm, if one is given."""
+    """Read the arm from the options; return None if they name no arm."""
     return None if options.urdf is None and options.dh is None else read_robot(options)
 
 
 def read_robot_of(options: argparse.Namespace) -> RobotModel:
-    """Read the arm; base, tip and held joints are those of the file `options.model` unless they are given."""
+    """Read the arm from the options; defaults of base, tip and held joints are those of the file `options.model`."""
     section = load_identified(options.model)["robot"]
     if not options.group:
         options.base = options.base or section.get("base")
@@ -101,15 +102,15 @@ def read_recordings(
     residual: bool = False,
     readings: bool = False,
 ) -> list[Recording]:
-    """Read recordings of the arm's joints; without an arm, all recordings have the joints of the first one.
+    """Read recordings of the arm's joints; without an arm, the joints are those of the first recording.
 
     Args:
         options: options of the command.
         robot: the arm; None: unknown.
-        paths: recordings.
-        joint_names: joints where there is no arm; None: all joints of the first recording.
-        residual: accept torques from which a driver has subtracted gravity.
-        readings: accept currents without gains.
+        paths: paths of the recordings.
+        joint_names: joints if there is no arm; None: all joints of the first recording.
+        residual: whether torques are accepted from which a driver has subtracted gravity.
+        readings: whether currents are accepted without gains, as uncalibrated readings.
     """
     names = joint_names if robot is None else robot.joint_names
     kind = getattr(options, "effort_convention", "torque")  # servos have no torque
@@ -152,9 +153,10 @@ def read_recordings(
 
 
 def _with_common_delay(options: argparse.Namespace, recordings: list[Recording], robot: RobotModel) -> list[Recording]:
-    """Return recordings with torques by the delay of their commands, estimated in the first ones that are read.
+    """Return recordings whose torques allow for the delay of the commands.
 
-    Where the motion shows no delay, it stays unknown: poses need none, and fits of motion refuse such recordings.
+    The delay is estimated once, from the first recordings that a command reads. If their motion does not reveal it, it
+    stays unknown: poses do not need it, and fits of motion refuse such recordings.
     """
     from dynid_ros.identification.servo.command_delay import estimate_command_delay  # noqa: PLC0415 - for impedance
 
@@ -169,7 +171,7 @@ def _with_common_delay(options: argparse.Namespace, recordings: list[Recording],
 
 
 def joint_gains(options: argparse.Namespace, name: str, joint_names: Sequence[str] | None) -> list[float] | None:
-    """Return the gains (n,) of an option such as --motor-gains; None: it was not given."""
+    """Return the gains (n,) of an option such as --motor-gains; None if the option was not given."""
     if getattr(options, name, None) is None:
         return None
     gains = joint_values(",".join(getattr(options, name)), joint_names or (), f"--{name.replace('_', '-')}")
@@ -180,16 +182,16 @@ def joint_gains(options: argparse.Namespace, name: str, joint_names: Sequence[st
 def checked(
     recordings: Sequence[Recording], robot: RobotModel | None, motion: bool = False, *, torque: bool = True
 ) -> tuple[Finding, ...]:
-    """Run the sanity check on recordings that belong together; an error stops here, warnings are returned.
+    """Run the sanity check on recordings that are fitted together, and return the warnings.
 
     Args:
         recordings: recordings that are fitted together.
-        robot: the arm; None: leave out the checks that need a model, for torques in other units than N m.
+        robot: the arm; None: leave out the checks that need a model, as for torques in other units than N m.
         motion: whether the fit needs motion, see `check`.
-        torque: whether torques are used.
+        torque: whether torques are checked.
 
     Raises:
-        RecordingError: the first error found.
+        RecordingError: the check finds an error; the message is that of the first error.
     """
     if torque:
         findings = check(recordings, robot, motion)
@@ -203,10 +205,10 @@ def checked(
 
 
 def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> None:
-    """Refuse to validate on a recording that is fitted.
+    """Refuse validation on recordings that are fitted.
 
     Raises:
-        RecordingError: a recording is in both.
+        RecordingError: a recording is to be fitted and to be predicted.
     """
     for recording in unseen:
         if any(np.array_equal(recording.position, other.position) for other in fitted):
@@ -217,9 +219,15 @@ def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> Non
 
 
 def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
-    """Parse values (1,) for all joints or (n,): numbers with commas between, or `joint=value` for some of them.
+    """Parse values (1,) for all joints, or (n,): numbers separated by commas, or `joint=value` for some joints.
 
-    A joint that is not named has NaN, which means the default.
+    Args:
+        text: text to parse.
+        joint_names: names of the n joints.
+        what: name of the values, for messages.
+
+    Returns:
+        Values; NaN, which means the default, for a joint that is not named.
 
     Raises:
         TrajectoryError: a word is not a number, names an unknown joint, or repeats a joint.
@@ -251,18 +259,18 @@ def _number(text: str, what: str) -> float:
 
 
 def robot_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameters of the nodes that describe the arm as the options of a command do; None: not given."""
+    """Return the parameters by which nodes describe the arm, from the options of a command; None: not given."""
     values = {name: getattr(options, option) for name, option in ROBOT_OPTIONS.items()}
     return values | {"held_joints": ",".join(options.hold) or None, "payload": list(options.payload) or None}
 
 
 def update_parameter_file(path: Path, values: Mapping[str, Any], section: str = EVERY_NODE) -> Path:
-    """Write parameters of nodes into a file, in addition to the parameters that it has; None is left out.
+    """Add parameters of nodes to a ROS parameter file, and return its path; values of None are left out.
 
     Args:
-        path: ROS parameter file; it may be missing.
-        values: value by the name of the parameter.
-        section: name of the nodes, as "/**/excitation".
+        path: ROS parameter file; it is created if it is missing.
+        values: values by the name of the parameter.
+        section: name of the nodes, such as "/**/excitation".
 
     Raises:
         DynidError: the file is no parameter file, or has comments that would be lost.
@@ -277,6 +285,7 @@ def update_parameter_file(path: Path, values: Mapping[str, Any], section: str = 
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a ROS parameter file."""
     try:
         content = read_yaml(path, MEGABYTE)
         text = path.read_text(encoding="utf-8")
@@ -292,7 +301,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as plain data: paths are absolute texts, arrays are lists of numbers."""
+    """Return a value as plain data: a path as its absolute text, an array as a list of numbers."""
     if isinstance(value, Path):
         return str(value.absolute())
     if isinstance(value, (np.ndarray, Sequence)) and not isinstance(value, str):

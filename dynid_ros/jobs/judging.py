@@ -1,4 +1,4 @@
-"""Judgement of a motion: the parameters that it determines, and how well; and of the load that recordings carry."""
+"""Quality of a motion: the parameters that it determines, and how accurately; and a test for changes of the load."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REMEDIES = {
     GRAVITY: "record dwells in further poses, which `dynid excite --motion poses` designs",
     LOAD: "turn the tool about each of its axes, as `dynid excite --motion payload` does",
 }
-"""Motions that determine missing and weak parameters, by the model."""
+"""Advice on motions that determine missing and weak parameters, by the model."""
 PLANNED_RATE_HZ = 100.0
 """Sample rate that a recording of a planned trajectory is assumed to have."""
 
@@ -54,25 +54,25 @@ def judge(
     rate: float = PLANNED_RATE_HZ,
     limits: MotionLimits | None = None,
 ) -> MotionQuality:
-    """Return how well the torques of a motion determine the parameters.
+    """Return how accurately the torques of a motion determine the parameters.
 
-    Recordings pass the filters and the selection of samples of the identification that they are for. The noise of
-    their torques is that of its residuals, assumed to be white before the low-pass.
+    Recordings pass the filters and the selection of samples of the identification of `model`. The noise of their
+    torques is estimated from its residuals, and assumed to be white before the low-pass.
 
     Args:
         robot: the arm.
         source: recordings, a planned trajectory, or the file of a trajectory.
         model: parameters to identify: "links", "gravity" or "load".
         friction: friction terms of the joints; None: see `torque_columns.FRICTION`.
-        noise: standard deviation of one equation, one number or (n,), N m or N; None: of the residuals, and 1 for a
-            trajectory.
+        noise: standard deviation of one equation, one number or (n,), N m or N; None: that of the residuals, or 1 for
+            a trajectory.
         rate: sample rate at which a trajectory will be recorded, Hz.
         limits: limits of the joints; None: see `usual_limits`.
 
     Raises:
-        TrajectoryError: the file is not a trajectory, lacks a joint or does not move; a setting makes no sense.
-        RecordingError: no recording, or one that lacks a joint.
-        IdentificationError: the recordings hold no motion, no torque, or too few samples.
+        TrajectoryError: the file is not a trajectory, lacks a joint or does not move; or a setting is invalid.
+        RecordingError: there is no recording, or a recording lacks a joint.
+        IdentificationError: the recordings contain no motion, no torque, or too few samples.
     """
     judgement = _Judgement(TorqueColumns(robot, friction, model), noise, limits)
     if isinstance(source, str | Path):
@@ -93,15 +93,17 @@ def unseen_friction(
     source: Sequence[Recording] | Trajectory | Path,
     friction: JointFriction | Literal["auto"] = "auto",
 ) -> list[str]:
-    """Return the friction terms that a motion cannot show, of the given ones or of all that a choice would try.
+    """Return sentences on friction terms that a motion does not excite, and on motions that would excite them.
 
-    Returns:
-        Sentences with the terms and the motions that would show them.
+    Args:
+        robot: the arm.
+        source: recordings, a planned trajectory, or the file of a trajectory.
+        friction: friction terms of all joints; "auto": all terms that the automatic choice of friction tries.
 
     Raises:
         TrajectoryError: the file is not a trajectory, or it lacks a joint.
         RecordingError: a recording lacks a joint.
-        IdentificationError: a recording holds no motion or no torque.
+        IdentificationError: a recording contains no motion or no torque.
     """
     if isinstance(source, Path):
         source = Trajectory.read(source)
@@ -151,18 +153,23 @@ def quality_screen(quality: MotionQuality, unseen: Sequence[str] = ()) -> Screen
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Judgement with the settings of `judge`."""
+    """Judgement of motions with the settings of `judge`.
+
+    Attributes:
+        columns: columns of the parameters to identify.
+        noise, limits: as the arguments of `judge`.
+    """
 
     columns: TorqueColumns
     noise: ArrayLike | None
     limits: MotionLimits | None
 
     def trajectory(self, trajectory: Trajectory, rate: float) -> MotionQuality:
-        """Judge the samples of a plan."""
+        """Return the quality of a planned trajectory that is recorded at a `rate`, Hz."""
         motion = trajectory.sample(rate)
         samples = (motion.position, motion.velocity, motion.acceleration)
         if self.columns.model == GRAVITY:
-            # Cut dwells as in a recording; torques are not known.
+            # Extract dwells as from a recording, with torques of zero in place of the unknown ones.
             ideal = Recording(motion.joint_names, motion.time, *samples[:2], np.zeros_like(motion.position))
             settings = self if self.noise is not None else replace(self, noise=np.ones(len(motion.joint_names)))
             quality = settings.dwells(GravityIdentification(self.columns.robot).extract(ideal))
@@ -172,13 +179,13 @@ class _Judgement:
     def _samples(
         self, motion: tuple[NDArray, NDArray, NDArray], *, noise: ArrayLike | None, rate: float | None = None
     ) -> MotionQuality:
-        """Judge positions, velocities and accelerations (N, n)."""
+        """Return the quality of positions, velocities and accelerations (N, n)."""
         robot = self.columns.robot
         options: dict[str, Any] = {"limits": self.limits, "columns": self.columns}
         return MotionQuality.of(robot, *motion, noise=noise, rate=rate, **options)
 
     def dwells(self, samples: Samples) -> MotionQuality:
-        """Judge dwells; the direction of the approach replaces the velocity."""
+        """Return the quality of dwells; the direction of the approach replaces the velocity, as friction needs it."""
         if not len(samples):
             raise IdentificationError(
                 f"no dwells: gravity needs rests of all joints for {SampleRules().minimum_dwell:g} s; record dwells in "
@@ -194,7 +201,7 @@ class _Judgement:
         return self._samples(motion, noise=noise)
 
     def motion(self, recordings: Sequence[Recording]) -> MotionQuality:
-        """Judge recordings with the filters of the identification of links."""
+        """Return the quality of recordings, with the filters of the link identification."""
         columns = self.columns
         robot = columns.robot
         equations: LinkEquations[LinkColumns] = LinkEquations(LinkSignals.choose(recordings), recordings)
@@ -204,7 +211,7 @@ class _Judgement:
         motion = MotionCoverage.from_stretches(robot, stretches, size, size / seconds, self.limits)
         noise = checked_noise(robot, self.noise)
         if columns.model == LOAD:
-            # The recorded torque includes the arm: without a fit its noise is not known.
+            # The recorded torque includes that of the arm, so its residuals do not give the noise.
             count = sum(len(segment.time) for segment in equations.segments)
             information = np.sum([columns.information(stretch) for stretch in stretches], axis=0) * size / count
             assumed = self.noise is None
@@ -215,7 +222,7 @@ class _Judgement:
         problem = WeightedProblem(equations.factors(whole), chosen)
         if self.noise is None:
             noise = problem.weighted()[1] * equations.noise_factor
-        # Keep one of the columns that links and joints share.
+        # Links and joints share columns, such as those of rotor inertias: keep one of each.
         drives = robot.parameters.size + np.arange(len(chosen) - whole.n_inertial)
         kept = np.searchsorted([*whole.base.columns, *drives], columns.base.columns)
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))
@@ -226,13 +233,13 @@ class _Judgement:
 def check_with_load(
     recordings: Sequence[Recording], robot: RobotModel, motion: bool = False, undecided: list[str] | None = None
 ) -> list[Finding]:
-    """Return the findings of all checks; a change of load replaces the drift that it resembles.
+    """Return the findings of all checks; the finding of a changed load replaces that of a drift, which looks similar.
 
     Args:
         recordings: recordings that are to be fitted together.
-        robot: the arm with its mounting.
+        robot: the arm, with the direction of gravity.
         motion: whether the fit needs motion.
-        undecided: list that receives the names of faults that these recordings would not show.
+        undecided: list to which the names of faults are added that these recordings would not reveal.
     """
     findings = check(recordings, robot, motion, undecided)
     if any(finding.severity == "error" for finding in findings):
@@ -244,12 +251,12 @@ def check_with_load(
 
 
 def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding | None:
-    """Return an error if no single load explains the torques; None: one does.
+    """Return an error if no constant load explains the torques, or None.
 
-    Recordings that do not identify links, such as poses at rest, show no change.
+    Recordings from which links cannot be identified, such as poses at rest, are not tested.
     """
     try:
-        # The test of the load has standard errors of its own.
+        # White standard errors suffice, as the test of the load computes its own.
         LinkIdentification(robot, estimator="weighted", errors="white").require_one_load(*recordings)
     except LoadChangeError as error:
         return Finding("error", error.where, error.change, LOAD_STEP_REMEDY, LOAD_CHANGE)

@@ -1,6 +1,6 @@
-"""Table of the kinds of identification: the recordings, checks, settings, report and extra files of each.
+"""Table of the kinds of identification, with the recordings, checks, settings, report and extra files of each.
 
-`dynid identify`, the identification nodes, `dynid fleet` and the documentation are made from it.
+`dynid identify`, the identification nodes, `dynid fleet` and the documentation are generated from this table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Role(NamedTuple):
-    """Recordings that an identification uses in one way.
+    """Role of recordings in an identification, such as to be fitted or to be predicted.
 
     Attributes:
-        name: keyword of the estimator's `fit`; "recordings" and "validate" are known to `run` itself.
+        name: keyword of the estimator's `fit`; "recordings" and "validate" are used by `run` itself.
         option: option of `dynid identify`, which may be repeated.
         parameter: parameter of the node.
         help: help of the option.
@@ -35,10 +35,10 @@ class Role(NamedTuple):
 
 
 class FileInput(NamedTuple):
-    """File other than recordings that the estimator reads; its field `name` holds the path, or None.
+    """File other than recordings that an estimator reads.
 
     Attributes:
-        name: field of the estimator, and option of `dynid identify`.
+        name: attribute of the estimator with the path, or None; it is also the name of the option of `dynid identify`.
         help: help of the option and of the node's parameter, which is called `<name>_file`.
     """
 
@@ -47,12 +47,12 @@ class FileInput(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """Part of the sanity check that recordings of a kind go through before anything is fitted.
+    """Extent of the sanity check of recordings before a fit.
 
     Attributes:
-        model: compare torques with the robot model.
-        motion: require motion, as fits of inertia need it.
-        torque: look at torques at all.
+        model: whether torques are compared with the robot model.
+        motion: whether motion is required, as for fits of inertias.
+        torque: whether torques are checked at all.
     """
 
     model: bool = True
@@ -79,21 +79,21 @@ RESULT_FILES = ("identified.yaml", "report.html")
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of identification; modules that it names are imported when it is chosen.
+    """Kind of identification; the modules that it names are imported only when it is chosen.
 
     Attributes:
-        purpose: help of the command; empty: the kind is reached by an option of another command.
+        purpose: help of the command; empty: an option of another command selects this kind.
         step: name of the fit in progress lines.
-        estimator: "module:class"; its settings become options and parameters. It has `robot`, `fit` and, where the
+        estimator: "module:class"; its settings become options and parameters. It has `robot` and `fit`, and if the
             result alone cannot predict a recording, `validate`.
-        settings_from: "module:class" whose settings are offered, in place of the estimator's, which then has `build`.
-        report: "module:function" that writes the page from path, result, recordings by role and validations.
-        roles: recordings that it uses.
+        report: "module:function" that writes the report from path, result, recordings by role and validations.
+        settings_from: "module:class" whose settings replace those of the estimator, which then has `build`.
+        roles: roles of its recordings.
         checks: sanity check of its recordings.
         extras: "module:function" that writes further files of a result into a folder; empty: no further files.
-        files: names of the inputs other than recordings.
+        files: inputs other than recordings.
         writes: names of the files that every run writes.
-        all_or_nothing: whether a result with undetermined parameters predicts no recording.
+        all_or_nothing: whether a result with undetermined parameters cannot predict any recording.
     """
 
     purpose: str
@@ -118,7 +118,7 @@ class Kind:
         return tuple(setting for owner in owners for setting in settings_of(owner))
 
     def build(self, robot: RobotModel | None, values: Mapping[str, Any], **inputs: Any) -> Any:
-        """Return the estimator with values of its settings, by name, and with further inputs."""
+        """Return the estimator for a robot, with values of its settings by name, and with further attributes."""
         estimator = self.load("estimator")
         if hasattr(estimator, "build"):
             return estimator.build(robot, values, **inputs)
@@ -198,4 +198,4 @@ KINDS = {
         checks=Checks(torque=False),
     ),
 }
-"""Kinds by the name that `dynid identify` has for them."""
+"""Kinds of identification by name, as in `dynid identify <name>`; "torsion" is an option of "flexible"."""

@@ -1,4 +1,4 @@
-"""Payload of an arm: settings, inputs from files, settings for drivers, and the estimator that `run` calls."""
+"""Estimator of a payload for `run`, with its settings, its inputs from files, and the files for robot drivers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dynid_ros.report.load import LoadEvidence
 from dynid_ros.settings import check, setting
 
 WRENCH_CONVENTIONS: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
-"""Convention by the body that the measured wrench acts on."""
+"""Convention of the wrenches, by the body on which the measured wrench acts."""
 
 
 @dataclass(frozen=True)
 class LoadSettings:
-    """Settings of a load identification, of commands and nodes."""
+    """Settings of a load identification that commands and nodes offer."""
 
     source: str = setting(
         "torque",
@@ -78,9 +78,10 @@ class LoadRun:
 
     Attributes:
         robot: the arm, whose tip carries the load.
+        settings: settings of the identification.
         model: `identified.yaml` of the arm's links; None: they are identified from unloaded recordings, if needed.
-        tare: `identified.yaml` of a load that is subtracted.
-        declared: payload that a gravity-compensating driver knows of, empty for none; None: torques are not
+        tare: `identified.yaml` of a load that is subtracted, such as a tool; None: nothing is subtracted.
+        declared: payload that is set in a gravity-compensating driver, empty for no payload; None: torques are not
             compensated.
     """
 
@@ -95,22 +96,25 @@ class LoadRun:
 
     @classmethod
     def build(cls, robot: RobotModel, values: Mapping[str, Any], **inputs: Any) -> LoadRun:
-        """Return the estimator with values of `LoadSettings`, by name, and with its other attributes."""
+        """Return the estimator from values of `LoadSettings` by name, and from its other attributes."""
         run = cls(robot, LoadSettings(**values), **inputs)
-        run.identification()  # refuses settings and payloads that make no sense
+        run.identification()  # refuses invalid settings and payloads
         return run
 
     @property
     def checks(self) -> Checks:
-        """Sanity check of the loaded recordings; compensated torques do not depend on the arm."""
+        """Sanity check of the loaded recordings; gravity-compensated torques are not compared with the arm's model."""
         is_of_arm = self.settings.source == "torque" and self.declared is None
         return Checks(motion=not self.settings.static, torque=is_of_arm)
 
     def check_inputs(self, given: Mapping[str, Sequence]) -> None:
-        """Refuse recordings, or their paths, by role that do not go together with the files and settings.
+        """Refuse recordings that contradict the files and settings.
+
+        Args:
+            given: recordings, or their paths, by role.
 
         Raises:
-            IdentificationError: inputs that contradict each other, or no model of the arm where one is needed.
+            IdentificationError: inputs contradict each other, or a model of the arm is missing.
         """
         has_model = self.model is not None
         has_unloaded = bool(given.get("unloaded"))
@@ -136,11 +140,11 @@ class LoadRun:
             )
 
     def fit(self, recordings: Sequence[Recording], unloaded: Sequence[Recording] = ()) -> LoadResult:
-        """Identify the load, and before it the arm where only recordings of it are given.
+        """Identify the load; if there are unloaded recordings, identify the arm from these first.
 
         Raises:
             IdentifiedFileError: a file is not of this robot, or lacks its links or load.
-            IdentificationError: the recordings hold too little, or contradict each other.
+            IdentificationError: the recordings contain too little information, or contradict each other.
         """
         arm, document, arm_missing = self._arm(unloaded)
         tare = None if self.tare is None else read_tare(self.tare, self.robot)
@@ -152,7 +156,7 @@ class LoadRun:
         return replace(result, arm=document, arm_missing=arm_missing, fitted=evidence)
 
     def validate(self, result: LoadResult, recording: Recording) -> Validation:
-        """Compare the torque or wrench of the load in a recording that was not fitted with its prediction."""
+        """Compare the measured torque or wrench of the load with the predicted one, in a recording not fitted."""
         assert self._identification is not None
         problem = self._identification.problem(recording)
         evidence = LoadEvidence.from_equations(problem.equations, problem.columns, result, self._identification.tare)
@@ -162,7 +166,7 @@ class LoadRun:
         return validate_torque(recording.source, result.channels, evidence.measured, evidence.load, unit)
 
     def identification(self, arm: KnownArm | None = None, tare: LoadResult | None = None) -> LoadIdentification:
-        """Return the estimator with the arm and the tare as they are known."""
+        """Return the estimator for a known arm and a known tare; None: not known, or not needed."""
         settings = self.settings
         sensor = WrenchSource(
             topic=settings.wrench_topic or None,
@@ -182,7 +186,7 @@ class LoadRun:
         return identification if self.declared is None else identification.of_compensated(self.declared)
 
     def _arm(self, unloaded: Sequence[Recording]) -> tuple[KnownArm | None, dict | None, tuple[str, ...]]:
-        """Return the arm, the content of its file, and what is not determined of it."""
+        """Return the arm, the content of its file, and sentences on its undetermined parameters."""
         if not unloaded:
             known = (None, None) if self.model is None else read_arm(self.model, self.robot)
             return *known, ()
@@ -191,10 +195,10 @@ class LoadRun:
 
 
 def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
-    """Read the arm of an `identified.yaml`, and the content of the file.
+    """Read an `identified.yaml`, and return its arm and its content.
 
     Raises:
-        IdentifiedFileError: of another robot, or not of a link identification.
+        IdentifiedFileError: the file is of another robot, or not from a link identification.
     """
     document = load_identified(path)
     if "links" not in document:
@@ -205,12 +209,12 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
 
 
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:
-    """Read the load of an `identified.yaml` by the data alone, to subtract it from another.
+    """Read the unregularized estimate of a load from an `identified.yaml`, which is to be subtracted from another load.
 
-    The errors of its parameters are assumed to be independent: the file holds no correlations.
+    The errors of its parameters are assumed to be independent, as the file has no correlations.
 
     Raises:
-        IdentifiedFileError: of another robot, or without a load whose mass is known.
+        IdentifiedFileError: the file is of another robot, or has no load with a determined mass.
     """
     values, errors, dof, recordings = load_estimate(load_identified(path), robot)
     names = LOAD_NAMES[: len(values)]
@@ -230,11 +234,11 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
 
 
 DRIVERS = "drivers"
-"""Folder of the settings for drivers, inside the folder of the result."""
+"""Name of the folder with settings for drivers, inside the folder of the result."""
 
 
 def write_driver_settings(result: LoadResult, output: Path) -> Extras:
-    """Write the load as settings of drivers and controllers, and remove those of an earlier run."""
+    """Write the load as settings of drivers and controllers, and remove files of an earlier run."""
     folder = output / DRIVERS
     for name in DRIVER_FILES:
         remove(folder / name)

@@ -1,4 +1,4 @@
-"""Prediction of a recording by an `identified.yaml`: measured and predicted torque in a table, or in a viewer."""
+"""Prediction of a recording with an `identified.yaml`: measured and predicted torque in a table, or in a viewer."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,13 +28,20 @@ from dynid_ros.recording.tables import write_columns
 from dynid_ros.signals import differentiate
 
 MIN_SAMPLES = 10
-"""Number of samples from which velocity can be derived."""
+"""Smallest number of samples from which a velocity can be computed."""
 UNFILTERED_TEXT = "compared sample by sample, nothing filtered"
 
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """Result of a prediction: the agreement, remarks on it, and the table."""
+    """Result of a prediction.
+
+    Attributes:
+        validation: agreement of predicted and measured torque, or torsion.
+        remarks: sentences on the comparison, and findings in the recording.
+        predicted: path of the table.
+        repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.
+    """
 
     validation: Validation | TorsionValidation
     remarks: tuple[str, ...]
@@ -43,7 +50,7 @@ class PredictionJob:
 
     @property
     def files(self) -> dict[str, Path]:
-        """Files by name."""
+        """Written files by name."""
         return {"predicted": self.predicted}
 
     def screen(self) -> Screen:
@@ -63,14 +70,14 @@ class PredictionJob:
 def predict(model: str | Path, robot: RobotModel, recording: Recording, output: str | Path) -> PredictionJob:
     """Predict the torque of every sample of a recording with the model in `identified.yaml`, and write a table.
 
-    The columns are `t` (s, since the first sample) and per joint `<joint>_measured`, as recorded, and
+    The columns are `t` (s, since the first sample) and for each joint `<joint>_measured`, as recorded, and
     `<joint>_predicted` (N m or N); NaN where a torque was not measured or cannot be predicted. A file with links
-    predicts the whole torque, a file with gravity predicts gravity and friction.
+    predicts the whole torque; a file with gravity predicts gravity and friction.
 
     Raises:
-        IdentifiedFileError: the file is malformed, of another robot, or holds neither links nor gravity.
+        IdentifiedFileError: the file is malformed, of another robot, or contains neither links nor gravity.
         RecordingError: a joint is not in the recording.
-        IdentificationError: no torque was recorded, or too few samples.
+        IdentificationError: the recording has no torque, or too few samples.
     """
     output, document = writable_file(output), load_identified(model)
     recording = recording.select(robot.joint_names)
@@ -94,15 +101,15 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
 
 
 def predict_torsion(document: Mapping, recording: Recording, output: str | Path) -> PredictionJob:
-    """Predict the torsion of every sample of a recording by the section `torsion`, and write a table.
+    """Predict the torsion of every sample of a recording with the section `torsion`, and write a table.
 
-    The columns are `t` (s, since the first sample) and per joint `<joint>_measured` and `<joint>_predicted`, motor
+    The columns are `t` (s, since the first sample) and for each joint `<joint>_measured` and `<joint>_predicted`, motor
     minus link position, rad; NaN where there is no link position, or no model.
 
     Raises:
         IdentifiedFileError: the file is malformed, or has no coefficients.
         RecordingError: a joint is not in the recording.
-        IdentificationError: no link positions to compare with, no torque, gaps, or too short a recording.
+        IdentificationError: the recording has no link positions, no torque, gaps, or is too short.
     """
     output = writable_file(output)
     models = TorsionModels.of_document(document)
@@ -118,15 +125,21 @@ def predict_torsion(document: Mapping, recording: Recording, output: str | Path)
 
 
 def view(robot: RobotModel, recording: Recording, model: str | Path | None, output: str | Path | None) -> Path | None:
-    """Show a recording in the viewer of Rerun, or write the file for it, with the torque that a model predicts.
+    """Show a recording in the viewer of Rerun, or write a file for the viewer.
+
+    Args:
+        robot: the arm.
+        recording: recording to show.
+        model: `identified.yaml` whose predicted torque is shown too; None: no prediction.
+        output: path of the file; None: open the viewer.
 
     Returns:
-        The file; None: the viewer was opened.
+        Path of the file; None if the viewer was opened.
 
     Raises:
-        IdentifiedFileError: as `predict`.
+        IdentifiedFileError: see `predict`.
         RecordingError: a joint is not in the recording, or Rerun is not installed.
-        IdentificationError: as `predict`.
+        IdentificationError: see `predict`.
     """
     from dynid_ros.report.rerun_log import log_to_rerun  # noqa: PLC0415  # draws
 
@@ -147,7 +160,7 @@ def _read_model(document: dict, robot: RobotModel) -> LinkModel | IdentifiedGrav
 
 
 def _predict_torque(model: LinkModel | IdentifiedGravity, recording: Recording) -> NDArray:
-    """Return the torque (N, n) of every sample."""
+    """Return the predicted torque (N, n) of every sample."""
     if isinstance(model, LinkModel):
         return model.predict_recording(recording)
     samples = _take_every_sample(recording)
@@ -157,7 +170,7 @@ def _predict_torque(model: LinkModel | IdentifiedGravity, recording: Recording) 
 def _compare(
     model: LinkModel | IdentifiedGravity, recording: Recording, predicted: NDArray
 ) -> tuple[Validation, list[str]]:
-    """Return the agreement, and remarks on how it was computed."""
+    """Return the agreement with measured torque, and remarks on its computation."""
     if isinstance(model, LinkModel):
         try:
             remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without standstill at the ends"
@@ -172,7 +185,7 @@ def _compare(
 
 
 def _take_every_sample(recording: Recording) -> Samples:
-    """Return all samples as gravity identification takes them; at standstill the sign of friction is unknown."""
+    """Return all samples in the form of gravity identification; at standstill the sign of friction is unknown."""
     if recording.n_samples < MIN_SAMPLES:
         raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
     (velocity,) = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW, orders=(1,))
@@ -189,6 +202,7 @@ def _take_every_sample(recording: Recording) -> Samples:
 
 
 def _sample_by_sample(recording: Recording, predicted: NDArray) -> Validation:
+    """Compare torques of the samples in which all predicted joints have a measured and a predicted torque."""
     is_known = np.isfinite(recording.torque) & np.isfinite(predicted)
     rows = is_known[:, is_known.any(axis=0)].all(axis=1)
     if not is_known.any() or not rows.any():
@@ -199,8 +213,8 @@ def _sample_by_sample(recording: Recording, predicted: NDArray) -> Validation:
 
 
 def write_table(path: Path, recording: Recording, measured: NDArray, predicted: NDArray) -> Path:
-    """Write `t` and both (N, n) side by side for each joint of the recording."""
-    names = [f"{joint}_{what}" for joint in recording.joint_names for what in ("measured", "predicted")]
+    """Write a table of `t`, and measured and predicted values (N, n) side by side for each joint; return its path."""
+    names = [f"{joint}_{label}" for joint in recording.joint_names for label in ("measured", "predicted")]
     table = new_array(recording.n_samples, 1 + len(names))
     for rows in row_blocks(len(table)):
         table[rows, 0] = recording.time[rows]

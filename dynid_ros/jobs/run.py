@@ -1,4 +1,4 @@
-"""One run of an identification: check recordings, fit, validate, write `identified.yaml`, `report.html` and more."""
+"""Run of an identification: check recordings, fit, validate, and write `identified.yaml`, `report.html` and more."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Extras:
 
     Attributes:
         files: paths by name, in addition to "identified" and "report".
-        content: keys for the document of the run.
-        remarks: lines of the summary.
+        content: entries for the document of the run.
+        remarks: lines for the summary.
         warnings: reasons why files were not written.
     """
 
@@ -44,11 +44,14 @@ class IdentificationRun:
     """Result of an identification run: estimates, files, findings, validations.
 
     Attributes:
-        kind: key of `KINDS`.
-        recorded_s: duration of all fitted recordings, s.
+        kind: kind of identification, key of `KINDS`.
+        result: result of the estimator.
+        recorded_s: total duration of the fitted recordings, s.
         files: written files by name: "identified", "report" and more.
+        findings: findings of the sanity check.
         validations: agreement with recordings that were not fitted.
-        unvalidated: sentence on the joints that could not be validated; empty: all were.
+        unvalidated: sentence on joints that could not be validated; empty if there are none.
+        extras: further files, with remarks and warnings.
     """
 
     kind: str
@@ -62,17 +65,17 @@ class IdentificationRun:
 
     @property
     def identified(self) -> Path:
-        """`identified.yaml`."""
+        """Path of `identified.yaml`."""
         return self.files["identified"]
 
     @property
     def report(self) -> Path:
-        """Page of the result."""
+        """Path of the report."""
         return self.files["report"]
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on undetermined parameters, and on recordings that would determine them."""
+        """Sentences on undetermined parameters, with remedies."""
         return tuple(self.result.missing)
 
     @property
@@ -81,7 +84,7 @@ class IdentificationRun:
         return [*map(str, self.findings), *self.extras.warnings]
 
     def summary(self) -> str:
-        """Return the result, its validation, warnings and the files, in full."""
+        """Return the complete text on result, validation, warnings and files."""
         lines = [self.result.summary()]
         for validation in self.validations:
             lines += [validation.title(), validation.table()]
@@ -93,7 +96,7 @@ class IdentificationRun:
         return "\n".join([*lines, *self.extras.remarks, f"wrote {', '.join(map(str, self.files.values()))}"])
 
     def screen(self) -> Screen:
-        """Return the recordings, the quality, a table by joint, remarks and files."""
+        """Return the verdict with the recordings, a table by joint, remarks and files."""
         result = self.result
         names = ", ".join(Path(source).stem for source in result.sources)
         verdict = [f"{result.robot.name}: {self.kind} identified from {names} ({self.recorded_s:.0f} s)"]
@@ -108,7 +111,7 @@ class IdentificationRun:
         return Screen(verdict, table, remarks, list(self.files.values()), details=self.summary())
 
     def document(self) -> dict:
-        """Return the content of `identified.yaml` from this run, and the warnings."""
+        """Return the content of `identified.yaml`, entries on further files, and the warnings."""
         content = self.result.content(self.validations)
         return {**content, **self.extras.content, "warnings": self.warnings}
 
@@ -117,17 +120,17 @@ class IdentificationRun:
 def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | Path) -> IdentificationRun:
     """Check the recordings, fit, validate on recordings that were not fitted, and write all files into `output`.
 
-    Where the recordings determine too little to predict torque, the estimates are written and nothing is validated.
+    If the parameters that are needed to predict torque are undetermined, the estimates are written without validation.
 
     Args:
-        kind: key of `KINDS`.
+        kind: kind of identification, key of `KINDS`.
         estimator: estimator of that kind.
-        recordings: recordings by the names of the kind's roles.
+        recordings: recordings by the name of their `Role`.
         output: folder of the files.
 
     Raises:
-        RecordingError: the sanity check found an error in a recording, or a recording is to be fitted and validated.
-        IdentificationError: the recordings hold too little.
+        RecordingError: the sanity check found an error in a recording, or a recording is to be fitted and predicted.
+        IdentificationError: the recordings contain too little information.
     """
     table = KINDS[kind]
     if hasattr(estimator, "check_inputs"):
@@ -138,15 +141,15 @@ def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | P
     check_apart([recording for some in fitted.values() for recording in some], unseen)
     with progress(3 + bool(unseen)) as step:
         step("looking for faults in the recordings")
-        is_mounted_as_given = getattr(estimator, "gravity_direction", GIVEN) == GIVEN
-        if is_mounted_as_given:
+        has_known_gravity = getattr(estimator, "gravity_direction", GIVEN) == GIVEN
+        if has_known_gravity:
             findings = _check(table, estimator, estimator.robot, fitted, unseen)
         else:
             findings = checked(fitted["recordings"], None)
         step(table.step)
         recorded_s = sum(recording.duration for some in fitted.values() for recording in some)
         result = estimator.fit(fitted.pop("recordings"), **fitted)
-        if not is_mounted_as_given:  # torques agree with the model only under the gravity that was found
+        if not has_known_gravity:  # compare torques with the model only after the direction of gravity is estimated
             findings = _check(table, estimator, result.robot, recordings, unseen)
         if unseen:
             step("validating")
@@ -165,7 +168,7 @@ def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | P
 def _check(
     table: Kind, estimator: Any, robot: Any, fitted: RecordingsByRole, unseen: Sequence[Recording]
 ) -> tuple[Finding, ...]:
-    """Run the sanity check on recordings that are fitted together, and on each that is to be predicted."""
+    """Run the sanity check on recordings that are fitted together, and on each recording that is to be predicted."""
     checks: Checks = getattr(estimator, "checks", table.checks)
     together = [one for role, some in fitted.items() if role not in (UNLOADED.name, VALIDATED.name) for one in some]
     model = robot if checks.model else None
@@ -178,13 +181,13 @@ def _check(
 
 
 def estimator_joints(estimator: Any, recordings: Sequence[Recording]) -> list[Recording]:
-    """Return the recordings with the joints that are fitted, of an estimator that leaves joints out."""
+    """Return the recordings with only the joints that the estimator fits."""
     names = getattr(estimator, "joint_names", None)
     return list(recordings) if names is None else [recording.select(names) for recording in recordings]
 
 
 def _validate(table: Kind, estimator: Any, result: Any, unseen: Sequence[Recording]) -> list[Validation]:
-    """Compare recordings with predictions; a load is compared by its estimator, which knows the arm that carries it."""
+    """Compare recordings with predictions; the estimator of a load does this itself, as it has the arm's model."""
     if result.missing and table.all_or_nothing:
         return []
     if hasattr(estimator, "validate"):
@@ -193,7 +196,7 @@ def _validate(table: Kind, estimator: Any, result: Any, unseen: Sequence[Recordi
 
 
 def _with_repeatability(result: Any, fitted: Sequence[Recording], unseen: Sequence[Recording]) -> Any:
-    """Return the result with the repeatability of the torques where recordings repeat a motion."""
+    """Return the result with the repeatability of the torques, if it has that field and recordings repeat a motion."""
     if "repeatability" not in getattr(result, "__dataclass_fields__", {}):
         return result
     model = None if result.missing else getattr(result, "model", None)
@@ -208,7 +211,7 @@ def _with_repeatability(result: Any, fitted: Sequence[Recording], unseen: Sequen
 
 
 def _unvalidated(result: Any, compared: Sequence[Validation]) -> str:
-    """Say which joints were not validated because the recordings do not determine what predicts their torque."""
+    """Say which joints were not validated because parameters that predict their torque are undetermined."""
     joints = list(dict.fromkeys(joint for one in compared for joint in one.unpredicted))
     if not result.missing or (compared and not joints):
         return ""
@@ -216,7 +219,7 @@ def _unvalidated(result: Any, compared: Sequence[Validation]) -> str:
 
 
 def write_urdf(result: Any, output: Path) -> Extras:
-    """Write the URDF with identified links, or remove that of an earlier run if the links are not known."""
+    """Write the URDF with identified links; if they are undetermined, remove the URDF of an earlier run."""
     path = output / "identified.urdf"
     try:
         return Extras({"urdf": result.write_urdf(path)})

@@ -1,4 +1,4 @@
-"""Output of a command on a terminal: progress of its steps, and one screen of verdict, table, remarks and files."""
+"""Output of a command on a terminal: progress of its steps, then one screen of verdict, table, remarks and files."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
 MAX_LINES = 25
 MAX_REMARKS = 3
 MAX_LINE_WIDTH = 160
-"""Characters of a remark or of a row: a wide terminal shows them in one line."""
+"""Largest number of characters in a line, as a wide terminal has."""
 
 REDRAW_PERIOD_S = 0.5
+"""Period at which the progress line is redrawn, s."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Lines of a command, the important ones first; `--verbose` prints all that a command knows instead.
+    """Output of a command on one screen, or in full with `--verbose`.
 
     Attributes:
         verdict: one or two sentences: action, recordings, and whether the result is good enough.
-        table: lines of a table, its heads first.
-        remarks: sentences in order of importance; the first three are printed.
-        details: all lines for `--verbose`; empty: verdict, table, remarks and files are complete.
+        table: lines of a table; the headings come first.
+        remarks: sentences in order of importance; only the first three are printed.
+        files: written files.
+        details: complete text for `--verbose`; empty: it consists of verdict, table, remarks and files.
     """
 
     verdict: Sequence[str]
@@ -47,7 +49,7 @@ class Screen:
     details: str = ""
 
     def full(self) -> str:
-        """Return all lines, for `--verbose`."""
+        """Return the complete text, for `--verbose`."""
         if self.details:
             return self.details
         files = [f"wrote {', '.join(map(str, self.files))}"] if self.files else []
@@ -55,7 +57,7 @@ class Screen:
 
     @classmethod
     def from_lines(cls, text: str) -> Screen:
-        """Return the screen of a text whose last line names the files, or of any other text."""
+        """Return the screen of a text: its first line is the verdict; a last line "wrote …" names the file."""
         lines = text.splitlines()
         if lines and lines[-1].startswith("wrote "):
             return cls(lines[:1] if len(lines) > 1 else (), lines[1:-1], (), [Path(lines[-1].removeprefix("wrote "))])
@@ -64,7 +66,8 @@ class Screen:
     def text(self) -> str:
         """Return at most `MAX_LINES` lines.
 
-        Long lines are wrapped if all fit, and otherwise shortened. Rows that do not fit then are counted.
+        Long lines are wrapped if all of them fit, and shortened otherwise. If there are still too many lines, the last
+        rows of the table are replaced by their number.
         """
         lines = self._lines(_wrapped, self.table)
         if len(lines) > MAX_LINES:
@@ -87,13 +90,13 @@ class Screen:
 
 
 def _wrapped(line: str) -> list[str]:
-    """Return a line in lines of at most `MAX_LINE_WIDTH`, the following ones indented."""
+    """Wrap a line into lines of at most `MAX_LINE_WIDTH` characters; all but the first are indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.wrap(line, MAX_LINE_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [line]
 
 
 def _shortened(line: str) -> list[str]:
-    """Return a line that is cut in the middle where it is too long: its end has the remedy."""
+    """Return a line without its middle if it is too long, since the end of a remark often contains the remedy."""
     if len(line) <= MAX_LINE_WIDTH:
         return [line]
     head = MAX_LINE_WIDTH * 6 // 10
@@ -103,9 +106,10 @@ def _shortened(line: str) -> list[str]:
 
 @contextmanager
 def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
-    """Show on stderr which step runs, for how long, and how long it will take; nothing without a terminal.
+    """Show on stderr the present step, its duration and the remaining time; show nothing without a terminal.
 
-    A watch that exists already, as in a node, follows the steps too. Yields a function that begins a step by its name.
+    An existing `Watch`, such as that of a node, follows the steps too. The context yields a function that begins a step
+    by its name.
     """
     bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} {elapsed}")
     with watching(watched() or Watch()) as watch, bar as line, _ticking(line, watch):
@@ -125,7 +129,7 @@ def _draw(line: tqdm, watch: Watch) -> None:
 
 @contextmanager
 def _ticking(line: tqdm, watch: Watch) -> Iterator[None]:
-    """Redraw the line periodically, so that a step of minutes is seen to run."""
+    """Redraw the line periodically, to show that a long step is still running."""
     ended = threading.Event()
 
     def tick() -> None:
@@ -146,10 +150,10 @@ def _ticking(line: tqdm, watch: Watch) -> Iterator[None]:
 
 @contextmanager
 def search_progress() -> Iterator[Progress]:
-    """Show on stderr how far the search for a motion is, and how good its best motion is.
+    """Show on stderr the progress of the search for a motion, and the criterion of its best motion.
 
-    Ctrl-C ends the search with the best motion so far; a second Ctrl-C ends the program at once. Yields the function
-    that the search calls.
+    Ctrl-C ends the search with the best motion so far; a second Ctrl-C ends the program at once. The context yields
+    the function to which the search reports.
     """
     from dynid_ros.excitation.parallel_search import Enough  # noqa: PLC0415  # only searches need it
 
@@ -176,7 +180,7 @@ def _candidate_text(best: Candidate) -> str:
 
 @contextmanager
 def _first_interrupt() -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT sets; the second one has the usual effect."""
+    """Yield an event that is set by the first SIGINT; a second SIGINT has the usual effect."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # only the main thread may handle signals
