@@ -1,5 +1,5 @@
-"""Sections of the file `identified.yaml`: each is written and read in one module.
+"""Sections of the file `identified.yaml`; one module writes and reads each section.
 
-Readers raise `IdentifiedFileError`, which names file, place and remedy, for a section that is missing, malformed or of
-another robot.
+Readers raise `IdentifiedFileError` for a section that is missing, malformed or of another robot. The message names the
+file, the place in it, and a remedy.
 """

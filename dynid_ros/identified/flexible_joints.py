@@ -14,22 +14,23 @@ from dynid_ros.identified.identified_file import DOF, Section, as_number, as_num
 from dynid_ros.model.robot import RobotModel
 
 LINK_FRICTION_KEYS = {"coulomb": "link_coulomb", "viscous": "link_viscous"}
-"""Keys of the link's friction, by the names of its terms in models without motor friction."""
+"""Keys of the friction of the link in the file, by the names of the friction terms."""
 
 RIPPLE_KEYS = ("per_turn", "amplitude", "phase")
-"""Periods per turn, amplitude (rad) and phase (rad) of a ripple over the reading of the link encoder."""
+"""Keys of a ripple, a sinusoidal error over the reading of the link encoder: periods per turn, amplitude and phase,
+rad."""
 
 
 def flexible_joint_entry(
     spring: str, terms: Mapping[str, tuple[float, float, bool]], stiffness_interval: NDArray, resonance: float
 ) -> dict:
-    """Return the entry of a joint.
+    """Return the entry of a joint in the section `flexible_joints`.
 
     Args:
         spring: name of the spring law.
-        terms: by parameter, its value, its standard error and whether the data determine it.
-        stiffness_interval: (2,) ends of the 95 % interval; infinite if the joint may be rigid.
-        resonance: of the link with the motor held, Hz.
+        terms: value, standard error and whether the data determine it, by name of the parameter.
+        stiffness_interval: (2,) ends of the 95 % interval, N m/rad or N/m; infinite if the joint may be rigid.
+        resonance: resonant frequency of the link with the motor held, Hz.
     """
     named = {LINK_FRICTION_KEYS.get(name, name): term for name, term in terms.items()}
     return {
@@ -43,9 +44,9 @@ def flexible_joint_entry(
 
 
 def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
-    """Return the entries of the joints whose stiffness is determined; the other joints count as rigid.
+    """Return the entries of the joints whose stiffness is determined, by joint; the other joints count as rigid.
 
-    The result is None for a file without the section.
+    A file without the section gives None.
     """
     section = document.get("flexible_joints")
     if section is None:
@@ -56,7 +57,7 @@ def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
 
 
 def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) -> dict[str, NDArray]:
-    """Return an array (n,), at least 0, for each parameter of the link side, such as "stiffness" or "coulomb"."""
+    """Return values (n,) of at least 0 for each name of a parameter, such as "stiffness", or "coulomb" of the link."""
     section = Section.required(document, "flexible_joints", "flexible")
     check_same_robot(document, robot)
     parameters = {name: np.zeros(robot.n_joints) for name in names}
@@ -68,7 +69,7 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
                     f"{file_of(document)}: the stiffness of joint '{joint}' is undetermined, so no motion can be "
                     "designed for it; give a stiffness"
                 )
-            # The estimate of a negligible friction may be below zero.
+            # The estimate of a negligible friction may be negative.
             values[i] = max(entry.number(LINK_FRICTION_KEYS.get(name, name)), 0.0)
     return parameters
 
@@ -88,17 +89,17 @@ def torsion_entry(
     ripples: Sequence[tuple[float, float, float, float]],
     prismatic: bool = False,
 ) -> dict:
-    """Return the entry of a joint.
+    """Return the entry of a joint in the section `torsion`.
 
     Args:
-        stiffness: N m/rad, NaN if undetermined; ends of its 95 % interval, infinite if the joint may be rigid; the
-            reason if it is undetermined, else empty.
-        numbers: zero, torsion_rms, held_out_rms, noise (rad), delay (s), fastest (rad/s).
+        stiffness: stiffness, N m/rad, NaN if undetermined; ends of its 95 % interval, infinite if the joint may be
+            rigid; and the reason if it is undetermined, otherwise an empty text.
+        numbers: values of zero, torsion_rms, held_out_rms, noise (rad), delay (s) and fastest (rad/s), by name.
         estimates: coefficient, standard error and RMS contribution to the torsion (rad) by label of the column.
-        dof: degrees of freedom of these errors.
-        sets: sets of terms that predict equally well, best first, with their RMS error on held-out parts, rad.
-        ripples: per turn, amplitude (rad), phase (rad), standard error of the amplitude.
-        prismatic: whether the joint slides, so that all units have m for rad and N for N m.
+        dof: degrees of freedom of the standard errors.
+        sets: sets of terms that predict about equally well, best first, with their RMS error on held-out parts, rad.
+        ripples: periods per turn, amplitude (rad), phase (rad), and standard error of the amplitude, of each ripple.
+        prismatic: whether the joint is prismatic, so that units have m instead of rad and N instead of N m.
     """
     value, interval, reason = stiffness
     return {
@@ -127,14 +128,14 @@ def predicts_torsion(document: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class SavedTorsion:
-    """Torsion of a joint as the file has it.
+    """Torsion of a joint according to the file; units of a prismatic joint have m instead of rad.
 
     Attributes:
-        coefficients: by label of their columns.
+        coefficients: coefficients by label of their columns.
         fastest: highest speed in the fitted recording, rad/s.
         zero: torsion without torque, rad.
-        ripples: per turn, amplitude (rad) and phase (rad).
-        prismatic: whether the joint slides.
+        ripples: periods per turn, amplitude (rad) and phase (rad) of each ripple of the link encoder.
+        prismatic: whether the joint is prismatic.
     """
 
     coefficients: dict[str, float]

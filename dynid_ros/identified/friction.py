@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
 LOAD_PARAMETERS_KEY = "load_parameters"
-"""Key of the link parameters, one line of text per link, that give the torque in the terms `load`."""
+"""Key of the link parameters from which the torque in the terms `load` follows, one line of text per link."""
 FIRST_FORMAT_TERMS = frozenset({"coulomb", "viscous", "stribeck", "offset", "rotor_inertia"})
-"""Families of the terms that readers of the first format know."""
+"""Families of the terms of the first format."""
 SECOND_FORMAT_SHAPES = ("sliding_length", "saturation_velocity")
-"""Shape parameters that readers of the first format do not know."""
+"""Shape parameters that only the second format has."""
 
 
 def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDArray, estimate: BaseEstimate) -> dict:
-    """Return the section: coefficients by joint with standard errors, and the shape of the terms.
+    """Return the section: coefficients of each joint with standard errors, and shape parameters of the terms.
 
     Args:
         robot: the arm.
@@ -48,7 +48,7 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
     estimates = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.per_joint(robot.n_joints), strict=True):
-        # An undetermined coefficient is null in the file, although the model needs a number for it.
+        # An undetermined coefficient is null in the file, although the model has a number for it.
         own = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
         own |= {term: None for term in own if np.isnan(estimates.get(f"{term} {joint}", 0.0))}
         entry: dict = {term: own.get(term) for term in COMMON_TERMS}
@@ -86,12 +86,12 @@ def format_of(model: FrictionModel, n_joints: int) -> str:
 
 
 def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
-    """Return Coulomb friction plus offset in each direction of motion, with standard error and degrees of freedom.
+    """Return offset plus signed Coulomb friction in each direction, with standard error and degrees of freedom.
 
-    The result is empty for joints without an offset.
+    The result is empty for a joint without an offset.
 
     Args:
-        own: coefficients of the joint by term, None for undetermined ones.
+        own: coefficients of the joint by term; None for an undetermined coefficient.
         joint: name of the joint.
         estimate: unregularized estimate from the data.
     """
@@ -139,7 +139,7 @@ def friction_model(document: dict, robot: RobotModel) -> tuple[FrictionModel, ND
 
 
 def _load_parameters(section: Section, robot: RobotModel) -> NDArray:
-    """Return the link parameters (10 n,) behind the terms `load`."""
+    """Return the link parameters (10 n,) from which the torque in the terms `load` follows."""
     rows = section.rows(LOAD_PARAMETERS_KEY, [PARAMETERS_PER_LINK] * robot.n_links)
     return np.array(rows, dtype=float).ravel()
 
@@ -159,7 +159,7 @@ def _joint_friction(document: dict, joint: str, entry: Section) -> JointFriction
     """Return the friction terms of a joint."""
     terms = [str(term) for term in entry["terms"]]
     plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
-    # Old files have only the shapes smoothing and dead_zone; every file has these two.
+    # Files of any age must have the shapes smoothing and dead_zone; old files lack the other shapes.
     shapes = [name for name in SHAPE_PARAMETERS if name in ("smoothing", "dead_zone") or entry.get(name) is not None]
     chosen: dict[str, Any] = {name: name in plain for name in TERM_FLAGS}
     try:

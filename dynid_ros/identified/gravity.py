@@ -17,19 +17,19 @@ from dynid_ros.model.robot import RobotModel
 MAX_MOMENT = 1e6
 """Largest plausible gravity moment, kg m or kg."""
 NULL_COLUMN = 1e-9
-"""Regressor entries below this one do not make the torque depend on an unknown moment."""
+"""Largest entry of the regressor with which a torque does not depend on a moment: rounding errors."""
 
 
 def gravity_section(
     gravity: GravityModel, moments: NDArray, errors: NDArray, reasons: Mapping[str, str], dof: NDArray | None = None
 ) -> dict:
-    """Return the section.
+    """Return the section `gravity`.
 
     Args:
         gravity: gravity model of the robot.
-        moments: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where unknown.
+        moments: (k,) moments in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where unknown.
         errors: (k,) standard errors of the moments.
-        reasons: by joint, why its moment is unknown; joints that gravity never loads need no reason.
+        reasons: reason for each unknown moment, by joint; joints that gravity never loads need no reason.
         dof: (k,) degrees of freedom of the errors; None: unknown.
     """
     section = {}
@@ -76,16 +76,17 @@ def _columns(gravity: GravityModel, joint: int) -> dict[str, int]:
 
 
 class IdentifiedGravity:
-    """Moments, torque offsets and friction of a robot, with the torque that they predict; NaN where unknown.
+    """Moments, torque offsets and friction in a file, with the torque that they predict; NaN where unknown.
 
     Attributes:
+        robot: the arm.
         gravity: gravity model of the robot.
-        moments, std: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg).
+        moments, std: (k,) moments and their standard errors in the order of `gravity.names`, kg m (prismatic: kg).
         dof: (k,) degrees of freedom of `std`.
-        offset, coulomb, viscous: (n,) N m, N m, N m s/rad.
-        reasons: by joint, why its moment is unknown; without the joints that gravity never loads.
+        offset, coulomb, viscous: (n,) N m, N m and N m s/rad (prismatic: N, N and N s/m).
+        reasons: reason for each unknown moment, by joint; joints that gravity never loads are left out.
         torque_free: names of the joints that gravity never loads.
-        condition_number: of the fit.
+        condition_number: condition number of the fit.
     """
 
     def __init__(self, robot: RobotModel, document: dict):
@@ -107,7 +108,7 @@ class IdentifiedGravity:
         self.condition_number = Section(document, file_of(document)).number_or_nan("condition_number")
 
     def sensor_torque(self, q: NDArray) -> NDArray:
-        """Return the sensor readings (N, n) without friction, N m; NaN where they depend on an unknown moment."""
+        """Return gravity torque plus offset (N, n), N m; NaN where it depends on an unknown moment."""
         regressor = self.gravity.regressor(q)
         unknown = np.isnan(self.moments)
         torque = regressor @ np.nan_to_num(self.moments) + np.nan_to_num(self.offset)
@@ -121,7 +122,7 @@ class IdentifiedGravity:
         return np.where(np.isnan(self._moving), both, self._moving)
 
     def predict(self, position: NDArray, velocity: NDArray, direction: NDArray) -> NDArray:
-        """Return the sensor readings (M, n) with friction; direction (M, n) is -1, 1, or 0 where it is unknown."""
+        """Return torque with offset and friction (M, n); direction (M, n) is -1, 1, or 0 if it is unknown."""
         friction = np.nan_to_num(self.coulomb) * direction + np.nan_to_num(self.viscous) * velocity
         return self.sensor_torque(position) + friction
 
@@ -142,11 +143,11 @@ class IdentifiedGravity:
 
 @dataclass(frozen=True, eq=False)
 class KnownGravity:
-    """Moments of a `GravityModel` with their covariance, the reference of a torque sensor calibration without a mass.
+    """Known moments of a `GravityModel`, by which torque sensors can be calibrated without a reference mass.
 
     Attributes:
-        moments: (k,) kg m, kg for prismatic joints.
-        covariance: (k, k); zero for exact numbers.
+        moments: (k,) moments, kg m, or kg for prismatic joints.
+        covariance: (k, k) covariance of the moments; zero for exact numbers.
         source: origin of the moments, for messages.
     """
 
@@ -166,9 +167,9 @@ class KnownGravity:
 
     @classmethod
     def of_document(cls, document: dict, robot: RobotModel) -> KnownGravity:
-        """Return the moments of an `identified.yaml` of this robot with their standard errors.
+        """Return the moments of an `identified.yaml` of this robot with their covariance.
 
-        Only the file of a torque sensor calibration has the correlations of the moments.
+        Only the file of a torque sensor calibration has correlations; moments of other files count as uncorrelated.
         """
         check_same_robot(document, robot)
         gravity = GravityModel(robot)
@@ -200,7 +201,8 @@ class KnownGravity:
 def _covariance(document: dict, std: NDArray) -> NDArray:
     """Return the covariance (k, k) of the moments.
 
-    The moments of a calibration with a mass share its scale, so they are correlated. Else only standard errors exist.
+    Moments from a calibration with a mass are correlated, as they share its scale. Other files have only standard
+    errors.
     """
     calibration = document.get("torque_sensor_calibration")
     values = calibration.get("moment_covariance") if isinstance(calibration, dict) else None

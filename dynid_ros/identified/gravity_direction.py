@@ -19,7 +19,7 @@ ESTIMATED = "estimated"
 IMU = "imu"
 DIRECTION_SOURCES = (GIVEN, ESTIMATED, IMU)
 ENTRY_SHAPES: dict[str, tuple[int, ...]] = {"configured": (3,), "axes": (2, 3), "covariance": (2, 2), DOF: ()}
-"""Shapes of the numbers in the entry, by key."""
+"""Shapes of the numbers in the entry `robot.gravity_direction`, by key."""
 ROUNDING_TOLERANCE = 1e-3
 """Relative tolerance of lengths, right angles and symmetry, because numbers in a file may be rounded."""
 
@@ -30,10 +30,10 @@ class GravityDirection:
 
     Attributes:
         source: "estimated" from torques, or "imu".
-        gravity: (3,) estimate in the base frame, m/s^2.
-        given: (3,) configured gravity.
+        gravity: (3,) estimated gravity in the base frame, m/s².
+        given: (3,) configured gravity in the base frame, m/s².
         axes: (2, 3) unit axes of the rotations, perpendicular to gravity.
-        covariance: (2, 2) of the rotation angles, rad^2.
+        covariance: (2, 2) covariance of the rotation angles, rad².
         dof: degrees of freedom of the covariance.
         base: name of the base frame.
     """
@@ -112,7 +112,7 @@ class GravityDirection:
 
     @property
     def static_transform(self) -> str:
-        """Arguments of tf2_ros's `static_transform_publisher` from a level `world` to the base, with any yaw."""
+        """Arguments of `static_transform_publisher` (tf2_ros) from a level `world` to the base, with a yaw of zero."""
         x, y, z = -self.gravity / np.linalg.norm(self.gravity)
         roll = np.arctan2(y, z)
         pitch = -np.arcsin(np.clip(x, -1.0, 1.0))

@@ -1,4 +1,4 @@
-"""`identified.yaml`: safe YAML with a version, and the checked reading of the values in its sections.
+"""Reading and writing of `identified.yaml`: plain YAML with a format version, whose values are checked when read.
 
 Each error names the file, the path inside it and the expected value.
 """
@@ -23,13 +23,13 @@ from dynid_ros.model import RobotModel
 UNSAVED_FILE = "identified.yaml"
 """Name in messages for a document that has not been saved."""
 MAX_MAGNITUDE = 1e100
-"""Largest magnitude of a number that is accepted: products of a few larger numbers would overflow."""
+"""Largest accepted magnitude of a number: products of a few larger numbers would overflow."""
 DOF = "degrees_of_freedom"
 """Key of the degrees of freedom of standard errors: one number for all, or a mapping with the same labels as `std`."""
 
 
 class Section(dict):
-    """Mapping in the file, with its place for error messages.
+    """Mapping in the file that knows its place, for error messages.
 
     Attributes:
         place: the file and the path inside it, such as "arm.yaml: friction: joint 'elbow'".
@@ -41,7 +41,7 @@ class Section(dict):
 
     @classmethod
     def required(cls, document: Mapping, name: str, kind: str) -> Section:
-        """Return the top-level section `name`; where it is missing, the message advises the `kind` identification."""
+        """Return the top-level section `name`; if it is missing, the error advises an identification of that `kind`."""
         content = document.get(name)
         if not isinstance(content, dict):
             raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the {kind} identification")
@@ -120,7 +120,7 @@ def file_of(document: Mapping) -> str:
 
 
 def mapping(parent: Mapping, key: str, where: str) -> dict:
-    """Return the mapping at `key`, empty if there is none; `where` is the first part of an error message."""
+    """Return the mapping at `key`, empty if there is none; `where` is the place in an error message."""
     child = parent.get(key)
     if child is None:
         return {}
@@ -166,16 +166,20 @@ def is_numbers(values: object, length: int) -> bool:
 
 FORMAT = "dynid/1"
 FORMATS = (FORMAT, "dynid/2")
-"""Formats by age. The second has friction terms that readers of the first do not know."""
+"""Formats, oldest first. The second has friction terms that readers of the first do not know."""
 DIRECTION_KEY = "gravity_direction"
-"""Key in `robot` of a file whose gravity was estimated rather than configured."""
+"""Key in the section `robot`, with the uncertainty of gravity that was estimated instead of configured."""
 MAX_FILE_BYTES = 10 * MEGABYTE
 GRAVITY_TOLERANCE = 1e-3
-"""Difference of two gravity vectors that count as equal, m/s²."""
+"""Largest difference of components of two gravity vectors that count as equal, m/s²."""
 
 
 class IdentifiedDocument(dict):
-    """Content of a file that knows its path, for messages."""
+    """Content of a file.
+
+    Attributes:
+        path: path of the file, for messages.
+    """
 
     def __init__(self, content: dict, path: str | Path):
         super().__init__(content)
@@ -184,7 +188,7 @@ class IdentifiedDocument(dict):
 
 @dataclass(frozen=True)
 class RecordedJoints:
-    """Robot known by the names of its joints only, in place of a `RobotModel`."""
+    """Robot of which only the names of the joints are known, in place of a `RobotModel`; it has the same attributes."""
 
     joint_names: tuple[str, ...]
     name: str = "robot"
@@ -199,7 +203,14 @@ class RecordedJoints:
 def new_document(
     robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict, direction: Any = None
 ) -> dict:
-    """Return the head of a file: format, robot and source."""
+    """Return the head of a document: format, robot and source.
+
+    Args:
+        robot: the arm.
+        sources: names of the recordings.
+        settings: settings of the identification, as plain data.
+        direction: estimated `GravityDirection`; None: gravity was configured.
+    """
     return {
         "format": FORMAT,
         "robot": {
@@ -218,15 +229,15 @@ def new_document(
 
 
 def save_identified(path: str | Path, document: dict) -> Path:
-    """Write the file atomically and return its path."""
+    """Write a document to a file atomically, and return the path."""
     return write_atomically(path, yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=120))
 
 
 def load_identified(path: str | Path) -> IdentifiedDocument:
-    """Read a file.
+    """Read an `identified.yaml`.
 
     Raises:
-        IdentifiedFileError: it is unreadable, not plain YAML (tags are refused), or of another format.
+        IdentifiedFileError: the file is unreadable, not plain YAML (tags are refused), or of another format.
     """
     try:
         document = read_yaml(path, MAX_FILE_BYTES)
@@ -237,12 +248,12 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
     except ValueError as error:
         raise IdentifiedFileError(f"{path}: not plain YAML ({error}); tags and binary data are refused") from error
     if not isinstance(document, dict) or document.get("format") not in FORMATS:
-        found = repr(document.get("format")) if isinstance(document, dict) else "missing"
+        present = repr(document.get("format")) if isinstance(document, dict) else "missing"
         source = document.get("source") if isinstance(document, dict) else None
         version = source.get("version") if isinstance(source, dict) else None
         newer = f" read it with dynid_ros {version} or newer, or" if version else ""
         raise IdentifiedFileError(
-            f"{path}: format is {found}, expected {' or '.join(FORMATS)};{newer} run the identification again"
+            f"{path}: format is {present}, expected {' or '.join(FORMATS)};{newer} run the identification again"
         )
     if not isinstance(document.get("robot"), dict):
         raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
@@ -292,7 +303,7 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
 
 
 def estimated_gravity(document: Mapping) -> tuple[float, ...] | None:
-    """Return the gravity (3,) of a file in which it was estimated; None if it was configured."""
+    """Return the gravity (3,) of a file, m/s², if it was estimated; None if it was configured."""
     robot = document["robot"]
     if not mapping(robot, DIRECTION_KEY, f"{file_of(document)}: robot"):
         return None
@@ -303,7 +314,7 @@ def estimated_gravity(document: Mapping) -> tuple[float, ...] | None:
 
 
 def gravity_of(document: Mapping, configured: Sequence[float], default: Sequence[float]) -> tuple[float, ...]:
-    """Return the gravity (3,) for a model: the estimate of the file, unless something but the default is configured."""
+    """Return the gravity (3,) for a model, m/s²: the configured one, or if that is the default, the estimated one."""
     is_default = len(configured) == len(default) and np.allclose(configured, default, atol=1e-9)
     estimate = estimated_gravity(document) if is_default else None
     return tuple(map(float, configured)) if estimate is None else estimate

@@ -1,4 +1,4 @@
-"""Section `friction` of `identified.yaml` as controllers read it: numbers by joint, without a friction model."""
+"""Section `friction` of `identified.yaml` for controllers: numbers by joint, without a friction model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ DIRECTIONS = ("torque_positive", "torque_negative")
 POSITION_TERMS = ("spring", "cos_", "sin_")
 """Prefixes of the terms that depend on the joint's position only."""
 LOWER_BOUND_STD = 2.0
-"""Standard errors from an estimate to the lower end of its 95 % interval."""
+"""Number of standard errors from an estimate to the lower end of its 95 % interval."""
 DIRECTION_KEYS = ("{}", "{}_positive", "{}_negative")
+"""Patterns of the keys of a term that may depend on the direction of motion."""
 
 
 def joint_friction_entry(estimates: Mapping[str, tuple[float, float, float]]) -> dict:
@@ -62,8 +63,8 @@ def least_breakaway(document: Mapping, joint: str) -> tuple[float, float, float,
     """Return lower bounds of a joint's dry friction at rest from the 95 % intervals; zero for unknown terms.
 
     Returns:
-        Coulomb friction and additional friction at rest, N m (N), the speed at which that has fallen to 1/e, rad/s
-        (m/s), infinite without one, and friction per torque of the links.
+        Coulomb friction, N m (N); additional friction at rest (Stribeck), N m (N); the speed at which the latter has
+        decayed to 1/e, rad/s (m/s), infinite if there is none; and friction per torque of the links.
     """
     section = document.get("friction")
     entry = section.get(joint) if isinstance(section, dict) else None
@@ -76,24 +77,25 @@ def least_breakaway(document: Mapping, joint: str) -> tuple[float, float, float,
 
 
 def harmonics_of(document: Mapping, joint: str, terms: Sequence[str]) -> list[float]:
-    """Return the waves per turn of the harmonics among the terms of a joint."""
+    """Return the waves per turn of the harmonics among the terms of a joint, which are pairs such as cos_2, sin_2."""
     waves = [term.removeprefix("cos_") for term in terms if term.startswith("cos_")]
     try:
-        found = [float(wave) for wave in waves]
+        numbers = [float(wave) for wave in waves]
     except ValueError:
-        found = []
-    if len(found) < len(waves) or waves != [term.removeprefix("sin_") for term in terms if term.startswith("sin_")]:
+        numbers = []
+    if len(numbers) < len(waves) or waves != [term.removeprefix("sin_") for term in terms if term.startswith("sin_")]:
         raise IdentifiedFileError(
             f"{file_of(document)}: friction of joint '{joint}' has terms {list(terms)}; expected pairs cos_H, sin_H of "
             "a number of waves per turn; run the link identification again"
         )
-    return found
+    return numbers
 
 
 def own_angle_torque(document: Mapping, joints: Sequence[str]) -> Callable[[Sequence[float]], list[float]] | None:
-    """Return the function from positions (n,) to the torque (n,) of joint springs and harmonics; None without any.
+    """Return a function from positions (n,) to the torque (n,) of terms that depend on a joint's own position.
 
-    The rest angle of a spring is contained in the joint's offset, so the offset is added for joints with a spring.
+    These are springs and harmonics; without any, the result is None. The rest angle of a spring is contained in the
+    joint's offset, so the offset is added for joints with a spring.
     """
     section = document.get("friction")
     laws: list[tuple[int, float, float, list[tuple[float, float, float]]]] = []

@@ -35,26 +35,27 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import NONE, driver_filter
 
 DRIVER_FILTER_KEY = "torque_filter"
-"""Key of the low-pass that the driver applied to the torque."""
+"""Key of the filter that the driver applied to the torque."""
 RESIDUALS_KEY = "residual_rms"
 """Key of the RMS residual of the fit by joint, N m or N."""
 MIN_HIDDEN_PART = 1e-2
-"""Smallest part of a moment (kg m per kg m, or m) that counts as hidden from the base parameters.
+"""Smallest fraction of a moment (kg m per kg m, or m) that counts as hidden from the base parameters.
 
 The structure of an arm hides a whole moment (1). Right angles that are written as 1.571 hide 1e-3.
 """
 LINK_ENTRIES = {"mass": slice(0, 1), "mass_moment": slice(1, 4), "inertia": slice(4, 10)}
-"""Columns of a link's parameters by their keys."""
+"""Positions of a link's parameters among ten, by their keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkModel:
-    """Inertias and friction of an arm.
+    """Model of an arm with identified inertias and friction.
 
     Attributes:
         robot: kinematics and gravity; its own inertias are not used.
         parameters: (10 n,) inertial parameters of the links.
-        coefficients: (f,) of friction, in the order of `friction.names(robot)`.
+        friction: friction terms of the joints.
+        coefficients: (f,) friction coefficients in the order of `friction.names(robot)`.
         signals: filters that recordings pass before they are compared with the model.
     """
 
@@ -65,15 +66,15 @@ class LinkModel:
     signals: LinkSignals
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, starts: Sequence[int] = ()) -> NDArray:
-        """Predict the sensor readings (N, n) of a motion, with friction and offsets, N m or N.
+        """Predict the measured torque (N, n) of a motion, with friction and offsets, N m or N.
 
-        The samples must be consecutive if a friction term has a memory.
+        The samples must be consecutive if a friction term depends on earlier motion.
 
         Args:
             q: (N, n) positions, rad or m.
             qd: (N, n) velocities.
             qdd: (N, n) accelerations.
-            starts: samples, other than the first, that begin a new run.
+            starts: indices of samples, other than the first, at which a new stretch of consecutive samples begins.
         """
         q, qd, qdd = joint_samples(self.robot.joint_names, q=q, qd=qd, qdd=qdd)
         memory = self.friction.memory(q, starts)
@@ -86,7 +87,7 @@ class LinkModel:
         return torque
 
     def predict_recording(self, recording: Recording) -> NDArray:
-        """Predict the torque (N, n) of every recorded sample, with the driver's low-pass and no other filter.
+        """Predict the torque (N, n) of every recorded sample, filtered like the driver's torque and not otherwise.
 
         Raises:
             IdentificationError: the recording has too few samples, or its rate is too low for the motion's cutoff.
@@ -101,7 +102,10 @@ class LinkModel:
 
 
 def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> dict:
-    """Return mass (kg), mass moment (kg m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about each link's frame."""
+    """Return the section `links`, with standard errors, from parameters and errors (10 n,).
+
+    It has mass (kg), mass moment (kg m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about each link's frame.
+    """
     section = {}
     for k, link in enumerate(robot.link_names):
         block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
@@ -115,7 +119,7 @@ def base_parameters_section(
     """Return the section `base_parameters`; all arrays have the shape (k,), with NaN for unknown numbers.
 
     Args:
-        expressions: such as "Izz1 + Ixx2 + 0.2025 m3"; friction coefficients may be among them.
+        expressions: linear combinations, such as "Izz1 + Ixx2 + 0.2025 m3"; they may contain friction coefficients.
         values: unregularized estimates.
         errors: standard errors.
         nominal: values of the URDF.
@@ -188,7 +192,8 @@ class KnownArm:
     """Model of an arm with its uncertainty.
 
     Attributes:
-        covariance: (k, k) of base parameters and friction if the torque gains are exact; None: unknown.
+        model: inertias and friction of the arm.
+        covariance: (k, k) covariance of base parameters and friction for exact torque gains; None: unknown.
         gain_shifts: (n, k) change of base parameters and friction per relative error of each joint's torque gain.
         source: origin of the model, for messages.
     """
@@ -218,7 +223,7 @@ class KnownArm:
     def _with_errors(self, names: Sequence[str], covariance: NDArray, gain_shifts: NDArray | None) -> KnownArm:
         """Return the arm with the errors of an estimate, whose leading parameters (m,) are `names`.
 
-        A fit leaves out base parameters whose effect is below the noise. They get no error here.
+        A fit leaves out base parameters whose effect is below the noise; their errors are zero here.
         """
         own_names = self.names
         if unknown := set(names) - set(own_names):
@@ -256,13 +261,16 @@ class KnownArm:
     def values(self) -> NDArray:
         """Base parameters and friction (k,) of the model, in the order of the covariance."""
         whole = self.columns.whole_base(self.columns.first)
-        # A rotor inertia that no torque separates from a link is a part of that link's base parameter.
+        # A rotor inertia that has the same effect as a link parameter is a part of that base parameter.
         values = whole.project(np.concatenate([self.model.parameters, self.model.coefficients]))
         value_of = dict(zip(whole.columns.tolist(), values, strict=True))
         return np.array([value_of[term] for term in self.terms.tolist()])
 
     def document(self) -> dict:
-        """Return entries of `identified.yaml`: a text per row of the covariance's lower triangle and of the shifts."""
+        """Return entries of `identified.yaml` with the uncertainty, one text per row of each matrix.
+
+        Only the lower triangle of the covariance is written.
+        """
         entries = {}
         if self.covariance is not None:
             entries["base_covariance"] = [_text(row[: i + 1]) for i, row in enumerate(self.covariance)]
@@ -272,7 +280,7 @@ class KnownArm:
 
 
 class Identified(Protocol):
-    """Result of a link identification."""
+    """Interface of results of a link identification."""
 
     @property
     def known_arm(self) -> KnownArm:
@@ -280,7 +288,7 @@ class Identified(Protocol):
 
 
 def as_known(arm: KnownArm | LinkModel | Identified) -> KnownArm:
-    """Return an arm with its uncertainty, which a bare model does not have."""
+    """Return an arm as a `KnownArm`; the uncertainty of a mere `LinkModel` is unknown."""
     if isinstance(arm, KnownArm):
         return arm
     return KnownArm(arm) if isinstance(arm, LinkModel) else arm.known_arm
@@ -294,7 +302,7 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
         return KnownArm(model, source=source)
     reader = Section(document, source)
     arm = KnownArm(model, source=source)
-    # A file that lists no base parameters has the errors of all of them.
+    # Without a list of base parameters in the file, the covariance is that of all of them.
     names = _leading_names(reader, arm.names) if "base_parameters" in document else arm.names
     size = len(names)
     lower = np.zeros((size, size))
@@ -310,7 +318,7 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
 
 
 def _leading_names(document: Section, known: Sequence[str]) -> list[str]:
-    """Return the leading parameter of each entry of `base_parameters`; `known` are those of the arm."""
+    """Return the leading parameter of each entry of `base_parameters`, which must be in `known`, those of the arm."""
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise document.error("base_parameters is malformed, expected a list of mappings")
@@ -325,4 +333,5 @@ def _leading_names(document: Section, known: Sequence[str]) -> list[str]:
 
 
 def _text(row: NDArray) -> str:
+    """Return the numbers of a row as text, with blanks between them."""
     return " ".join(f"{value:.6g}" for value in row)

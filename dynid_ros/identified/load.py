@@ -39,7 +39,7 @@ def load_section(
     nuisance: Mapping[str, tuple[float, float]],
     residual_rms: Mapping[str, float],
 ) -> dict:
-    """Return the section: mass (kg), centre (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about the centre.
+    """Return the section `load`: mass (kg), centre (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about the centre.
 
     The numbers are zero without a load, and null where the data do not determine them.
 
@@ -49,10 +49,10 @@ def load_section(
         estimate: unregularized estimate; NaN where the data do not determine it.
         loaded: whether the interval of the mass is above zero.
         dof: (4,) or (10,) degrees of freedom of the estimate's errors.
-        mass_interval: (2,) kg.
-        center_intervals: (3, 2) m.
-        nuisance: value and standard error of the parameters estimated with the load: sensor bias, offsets, friction.
-        residual_rms: by channel.
+        mass_interval: (2,) 95 % interval of the mass, kg.
+        center_intervals: (3, 2) 95 % intervals of the centre, m.
+        nuisance: value and standard error of parameters that are estimated with the load, such as bias and friction.
+        residual_rms: RMS residual by name of the channel.
     """
     inertia = body.inertia[np.triu_indices(3)]
     center = body.center if loaded else np.zeros(3)
@@ -100,10 +100,10 @@ def load_section(
 
 
 def carried_load(section: object) -> tuple[float, tuple[float, float, float], str]:
-    """Return mass (kg), centre of mass (m) in the frame, and the link of the frame.
+    """Return mass (kg), centre of mass (m), and the name of the link to whose frame the centre refers.
 
     Raises:
-        ControlError: the section lacks them; the message completes a sentence about the load.
+        ControlError: the section lacks a value; callers put the file before the message.
     """
     entries = section if isinstance(section, dict) else {}
     mass, center, frame = (entries.get(key) for key in ("mass", "center", "frame"))
@@ -116,9 +116,9 @@ def carried_load(section: object) -> tuple[float, tuple[float, float, float], st
 
 
 def load_estimate(document: dict, robot: RobotModel) -> tuple[NDArray, NDArray, NDArray, list[str]]:
-    """Return parameters (4,) or (10,) of the load, standard errors, degrees of freedom, and its recordings.
+    """Return the unregularized parameters of the load, their errors, degrees of freedom, and names of recordings.
 
-    The parameters are the unregularized estimates.
+    The arrays have the shape (4,) without inertias, or (10,).
     """
     check_same_robot(document, robot)
     file = file_of(document)

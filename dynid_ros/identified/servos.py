@@ -1,4 +1,4 @@
-"""Section `servos` of `identified.yaml`: position-commanded servos, relative to the gain of each joint or in N m."""
+"""Section `servos` of `identified.yaml`: parameters of position servos, divided by the gain of each joint or in N m."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dynid_ros.identified.identified_file import DOF, as_number, is_number
 Estimates = Mapping[str, tuple[float, float]]
 """Value and standard error by label; NaN where undetermined."""
 IN_TORQUE_KEY = "in_torque"
+"""Key of the parameters in N m, which are known if the gain is known."""
 DAMPING_KEY = "damping"
 
 
@@ -23,7 +24,7 @@ def servo_entry(over_gain: Estimates, in_torque: Estimates, dof: float, undeterm
         in_torque: the gain, N m/rad, and the same parameters in N m, kg m² and N m s/rad (N/m, N, kg and N s/m for a
             prismatic joint); empty if the gain is unknown.
         dof: degrees of freedom of the errors.
-        undetermined: by label, why a parameter is unknown.
+        undetermined: reason for each undetermined parameter, by label.
     """
     entry = {**_values(over_gain), DOF: dof, "undetermined": dict(undetermined)}
     return entry | ({IN_TORQUE_KEY: _values(in_torque)} if in_torque else {})
@@ -37,9 +38,18 @@ def _values(estimates: Estimates) -> dict:
 
 
 class ServoDrive(NamedTuple):
-    """Position servo of a joint whose gain is known; N m/rad, N m s/rad, s, kg m² and N m (N/m, N s/m, s, kg and N).
+    """Position servo of a joint whose gain is known; units in brackets are those of a prismatic joint.
 
     The torque is stiffness · (command - position) - damping · velocity, and the command acts after the delay.
+
+    Attributes:
+        stiffness: gain of the position loop, N m/rad (N/m).
+        damping: gain of the velocity, N m s/rad (N s/m).
+        delay: delay of the command, s.
+        inertia: inertia of rotor and links, mean of the recorded poses, kg m² (kg).
+        armature: inertia of the rotor alone, kg m² (kg).
+        viscous: viscous friction, N m s/rad (N s/m).
+        coulomb: Coulomb friction, N m (N).
     """
 
     stiffness: float
@@ -52,9 +62,9 @@ class ServoDrive(NamedTuple):
 
 
 def servo_drives(document: Mapping[str, Any]) -> dict[str, ServoDrive]:
-    """Return the servos by joint whose gain is known in N m/rad (N/m); an undetermined number of them is NaN.
+    """Return the servos whose gain is known in N m/rad (N/m), by joint; undetermined values are NaN.
 
-    A derivative gain that acts on the error counts as damping.
+    A derivative gain, which acts on the error, counts as damping.
     """
     section = document.get("servos")
     entries = section if isinstance(section, Mapping) else {}

@@ -13,7 +13,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 DEFAULTS = {"gain": 1.0, "offset": 0.0, "position_gain": 1.0, "position_offset": 0.0}
-"""Values of a sensor where its calibration determined nothing: the driver's own."""
+"""Values of a sensor that its calibration did not determine, with which readings stay as the driver gives them."""
 
 
 def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float, undecided: Mapping[str, str]) -> dict:
@@ -22,7 +22,7 @@ def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float
     Args:
         estimates: value and standard error by label of `DEFAULTS`, and "coulomb"; NaN where undetermined.
         dof: degrees of freedom of the errors.
-        undecided: by label, why a value is undetermined.
+        undecided: reason for each undetermined value, by label.
     """
     return {
         **{label: as_number(value) for label, (value, _) in estimates.items()},
@@ -34,15 +34,15 @@ def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float
 
 @dataclass(frozen=True, eq=False)
 class TorqueSensors:
-    """Sensors of n joints: torque = gain (reading − offset), angle = position gain · reading + position offset.
+    """Sensors of n joints: torque = gain · (reading − offset), position = position gain · reading + position offset.
 
     Attributes:
-        joint_names: n.
-        gain: (n,) N m per unit of the reading, N for prismatic joints.
-        offset: (n,) in units of the reading.
-        position_gain: (n,).
-        position_offset: (n,) rad or m.
-        assumed: (n,) labels of each joint that were undetermined and have the value of `DEFAULTS`.
+        joint_names: names of the n joints.
+        gain: (n,) gains, N m per unit of the reading, N for prismatic joints.
+        offset: (n,) offsets, in units of the reading.
+        position_gain: (n,) gains of the position sensors.
+        position_offset: (n,) offsets of the position sensors, rad or m.
+        assumed: labels, for each of n joints, of undetermined values, which are those of `DEFAULTS`.
     """
 
     joint_names: tuple[str, ...]
@@ -88,7 +88,7 @@ class TorqueSensors:
 
     @staticmethod
     def errors_of(document: dict, robot: RobotModel) -> NDArray:
-        """Return the standard errors (n, 2) of gain and offset in the section; zero where it has none."""
+        """Return the standard errors (n, 2) of gain and offset in a document; zero if it has none."""
         entries = [document["torque_sensors"].get(joint, {}).get("std") for joint in robot.joint_names]
         values = [
             [entry.get(label) if isinstance(entry, dict) else None for label in ("gain", "offset")] for entry in entries
@@ -100,10 +100,10 @@ class TorqueSensors:
         return self.gain * (readings - self.offset)
 
     def correct(self, recording: Recording) -> Recording:
-        """Return the recording with true torques, positions and velocities, joints in the order of the sensors.
+        """Return the recording with true torques, positions and velocities; joints are in the order of the sensors.
 
-        Gains and offsets that the calibration did not determine keep the driver's value, see `assumed`. The second
-        encoder, wrenches and poses do not change.
+        Gains and offsets that the calibration did not determine change nothing, see `assumed`. Link positions, wrenches
+        and poses do not change.
 
         Raises:
             RecordingError: the recording lacks a joint.

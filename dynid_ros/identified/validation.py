@@ -18,30 +18,30 @@ from dynid_ros.identified.identified_file import Section, as_number, file_of
 
 REPEATABILITY_KEY = "repeatability"
 MIN_FLOOR_DOF = 4.0
-"""Fewest degrees of freedom of a floor that is reported: its 95 % interval then ends at 2.9 times the value."""
+"""Smallest number of degrees of freedom of a reported floor: its 95 % interval then ends at 2.9 times the value."""
 MAX_DRIFT_SHARE = 0.5
-"""Share of the squared difference above which a change of offset and friction, as by warming, is named."""
-
-
+"""Fraction of the squared difference above which a sentence names a change of offset and friction, as by warming."""
 MIN_REST_PERCENT = 1e-4
-"""Smallest rest of a share to 100 % that is printed."""
+"""Smallest difference to 100 % that is printed, %."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repeatability:
     """Difference of torque between runs of the same motion, by joint, after the low-pass of the equations.
 
+    The floor is the smallest residual that any model of the motion can reach.
+
     Attributes:
-        recordings: names of the recordings that hold the runs.
-        seconds: duration of the motion that has a repetition, s.
-        joint_names: n.
+        recordings: names of the recordings that contain the runs.
+        seconds: duration of the motion that is repeated, s.
+        joint_names: names of the n joints.
         units: (n,) unit of the torques, "N m" or "N".
-        floor: (n,) RMS of one run about the mean of all runs: the RMS difference of two runs over √2; NaN: too few
-            independent samples.
+        floor: (n,) RMS of one run about the mean of all runs, which is the RMS difference of two runs over √2; NaN if
+            there are too few independent samples.
         dof: (n,) degrees of freedom of the squared floor.
-        explainable: (n,) share of the variance of the torque that a perfect model explains, 0 to 1.
-        residual: (n,) RMS residual of the model on the same samples; NaN: there is no model.
-        drift: (n,) share of the squared difference that is a change of offset, dry and viscous friction between runs.
+        explainable: (n,) fraction of the variance of the torque that a perfect model explains, 0 to 1.
+        residual: (n,) RMS residual of the model on the same samples; NaN if there is no model.
+        drift: (n,) fraction of the squared difference that is due to changes of offset, dry and viscous friction.
     """
 
     recordings: tuple[str, ...]
@@ -56,20 +56,20 @@ class Repeatability:
 
     @property
     def ratio(self) -> NDArray:
-        """Model's residual as a multiple of the floor, by joint (n,)."""
+        """Ratio (n,) of the model's residual to the floor, by joint."""
         return self.residual / self.floor
 
     @property
     def total_ratio(self) -> float:
-        """Sum of the residuals over the sum of the floors of all joints that have both, in the most common unit."""
+        """Sum of the residuals over the sum of the floors, of all joints that have both and the most common unit."""
         return float(self._sum(self.residual) / self._sum(self.floor)) if self._counted.any() else float("nan")
 
     @property
     def total_interval(self) -> tuple[float, float]:
         """95 % interval of `total_ratio`.
 
-        The errors of the floors are independent between joints. The residual is taken to be as uncertain as the floor,
-        so the square of the ratio has Fisher's F distribution.
+        Errors of the floors of different joints are taken as independent, and the residual as being as uncertain as the
+        floor. So the square of the ratio has an F distribution.
         """
         chosen = self._counted
         squared_error = np.sum((self.floor[chosen] ** 2) / (2 * self.dof[chosen]))
@@ -79,6 +79,7 @@ class Repeatability:
 
     @property
     def _counted(self) -> NDArray:
+        """Mask (n,) of the joints that have residual and floor, and the most common unit."""
         unit = max(sorted(set(self.units)), key=self.units.count)
         return np.isfinite(self.ratio) & (np.array(self.units) == unit)
 
@@ -86,7 +87,7 @@ class Repeatability:
         return float(values[self._counted].sum())
 
     def sentences(self) -> list[str]:
-        """Return the result in one or two sentences; empty where there is too little to tell."""
+        """Return the result in one or two sentences; empty if no floor is known."""
         if not np.isfinite(self.floor).any():
             return []
         names = ", ".join(Path(name).stem for name in dict.fromkeys(self.recordings))
@@ -109,7 +110,7 @@ class Repeatability:
         return lines
 
     def cells(self) -> dict[tuple[str, str], list[str]]:
-        """Return the columns of a table by joint, by heading and unit."""
+        """Return the columns of a table by joint; their keys are heading and unit."""
         bounds = floor_interval(self.floor, self.dof)
         unit = "/".join(dict.fromkeys(self.units))
         shown: dict[tuple[str, str], list[str]] = {
@@ -124,7 +125,7 @@ class Repeatability:
         return shown
 
     def table(self) -> list[str]:
-        """Return the lines of a table for a terminal, heads first."""
+        """Return the lines of a table for a terminal; the headings come first."""
         columns = self.cells()
         heads = [f"{name.lower()} [{unit.removeprefix('RMS, ').removeprefix('of the ')}]" for name, unit in columns]
         return text_table(("joint", *heads), list(zip(self.joint_names, *columns.values(), strict=True)))
@@ -151,7 +152,7 @@ class Repeatability:
 
 
 def read_repeatability(document: Mapping, joint_names: Sequence[str]) -> Repeatability | None:
-    """Return the section of a document; None where it has none."""
+    """Return the repeatability in a document; None if it has none."""
     if document.get(REPEATABILITY_KEY) is None:
         return None
     section = Section.optional(document, REPEATABILITY_KEY)
@@ -178,7 +179,7 @@ def read_repeatability(document: Mapping, joint_names: Sequence[str]) -> Repeata
 
 
 def floor_interval(floor: NDArray, dof: NDArray) -> NDArray:
-    """Return lower and upper ends (n, 2) of the floors by the χ² distribution of their squares."""
+    """Return the 95 % intervals (n, 2) of the floors, from the χ² distribution of their squares."""
     tail = (1 - CONFIDENCE_LEVEL) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.stack([floor * np.sqrt(dof / chdtri(dof, tail)), floor * np.sqrt(dof / chdtri(dof, 1 - tail))], -1)
@@ -189,7 +190,7 @@ def _number(value: float) -> str:
 
 
 def _percent_or_dash(value: float) -> str:
-    """Return a share in percent; near 100 % with two digits of the rest."""
+    """Return a fraction in percent; near 100 %, two digits of the difference to 100 % are shown."""
     if not np.isfinite(value):
         return "–"
     rest = max(100 * (1 - value), MIN_REST_PERCENT)
@@ -205,12 +206,12 @@ class Validation:
     """Agreement of predicted and measured torque by joint.
 
     Attributes:
-        recording: name of the data.
-        joint_names: n.
-        rms: (n,) RMS of measured minus predicted torque, N m.
+        recording: name of the recording.
+        joint_names: names of the n joints.
+        rms: (n,) RMS of measured minus predicted torque, in `unit`.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
-        r2: (n,) R² about the mean of the measured torque.
-        unit: of `rms`; "N m or N" where some joints are prismatic.
+        r2: (n,) coefficient of determination R² about the mean of the measured torque.
+        unit: unit of `rms`; "N m or N" if some joints are prismatic.
     """
 
     recording: str
@@ -226,7 +227,7 @@ class Validation:
         return tuple(joint for joint, rms in zip(self.joint_names, self.rms, strict=True) if np.isnan(rms))
 
     def title(self) -> str:
-        """Return the line above `table`."""
+        """Return the heading of the table."""
         return f"Validation on {self.recording}"
 
     def table(self) -> str:
@@ -268,7 +269,7 @@ def read_validations(document: Mapping, joint_names: Sequence[str]) -> list[Vali
 
 
 def unit_of_joints(prismatic: NDArray, revolute_unit: str, prismatic_unit: str) -> str:
-    """Return the unit of a quantity of joints, or both units where some of them (n,) are prismatic."""
+    """Return the unit of a quantity of joints, or both units if only some joints in the mask (n,) are prismatic."""
     units = [revolute_unit] if not np.all(prismatic) else []
     return " or ".join([*units, *([prismatic_unit] if np.any(prismatic) else [])])
 
@@ -276,9 +277,9 @@ def unit_of_joints(prismatic: NDArray, revolute_unit: str, prismatic_unit: str) 
 def validate_torque(
     name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray, unit: str = "N m"
 ) -> Validation:
-    """Compare measured (N, n) with predicted (N, n) torque.
+    """Compare measured with predicted torque, (N, n) each.
 
-    The numbers of a joint without a prediction are NaN, and so is R² of a torque that is constant up to rounding.
+    Results of a joint without a prediction are NaN, and so is R² of a torque that is constant up to rounding.
     """
     error = measured - predicted
     rms = np.sqrt(np.mean(error**2, axis=0))

@@ -215,7 +215,8 @@ def choose_run(
     Args:
         robot: the arm; None: there is no URDF, which only torsion allows.
         values: values of the settings by name.
-        mocap, markers: see `FlexibleRun`.
+        mocap: whether links are measured by cameras, see `FlexibleRun`.
+        markers: link of each marker or body, see `FlexibleRun`.
 
     Raises:
         IdentificationError: torsion has settings of flexible joints, or flexible joints have no robot.
