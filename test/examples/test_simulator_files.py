@@ -1,4 +1,4 @@
-"""The demo arm for simulators of others is the arm of its URDF; their tags as their documents have them."""
+"""Test the demo arm's files for other simulators: dynamics of the URDF, and tags of their documentation."""
 
 import runpy
 import sys
@@ -26,10 +26,11 @@ def fixture_folder(tmp_path_factory):
     return folder
 
 
-def test_mujoco_has_the_arm_and_a_motor_for_each_joint(folder):
+def test_mujoco_model_has_dynamics_and_motors_of_the_arm(folder):
     model = mujoco.MjModel.from_xml_path(str(folder / "demo_arm.xml"))
     assert [model.actuator(i).name for i in range(model.nu)] == list(ROBOT.joint_names)
-    data, q = mujoco.MjData(model), np.random.default_rng(0).uniform(-1.5, 1.5, ROBOT.n_joints)
+    data = mujoco.MjData(model)
+    q = np.random.default_rng(0).uniform(-1.5, 1.5, ROBOT.n_joints)
     data.qpos[:] = q
     mujoco.mj_forward(model, data)
     still = np.zeros_like(q)
@@ -43,31 +44,31 @@ def test_mujoco_has_the_arm_and_a_motor_for_each_joint(folder):
         ("demo_arm_gz.urdf", "gz_ros2_control/GazeboSimSystem"),
     ],
 )
-def test_ros2_control_takes_torques_and_tells_states(folder, name, plugin):
+def test_ros2_control_has_effort_commands_and_joint_states(folder, name, plugin):
     root = ET.parse(folder / name).getroot()
     system = root.find("ros2_control")
     assert system.findtext("hardware/plugin") == plugin
     assert [joint.get("name") for joint in system.findall("joint")] == list(ROBOT.joint_names)
     for joint in system.findall("joint"):
-        assert [each.get("name") for each in joint.findall("command_interface")] == ["effort"]
-        assert [each.get("name") for each in joint.findall("state_interface")] == ["position", "velocity", "effort"]
-    same = RobotModel.from_urdf((folder / name).read_text(), base=ROBOT.base, tip=ROBOT.tip)
-    np.testing.assert_array_equal(same.parameters, ROBOT.parameters)
+        assert [interface.get("name") for interface in joint.findall("command_interface")] == ["effort"]
+        states = [interface.get("name") for interface in joint.findall("state_interface")]
+        assert states == ["position", "velocity", "effort"]
+    robot = RobotModel.from_urdf((folder / name).read_text(), base=ROBOT.base, tip=ROBOT.tip)
+    np.testing.assert_array_equal(robot.parameters, ROBOT.parameters)
 
 
-def test_gazebo_has_the_whole_arm(folder):
-    """libsdformat drops a link without mass and all that hangs on it by a joint that moves, but for the world."""
+def test_gazebo_model_keeps_all_links(folder):
+    """libsdformat drops links without mass, except the world, and all links that moving joints attach to them."""
     root = ET.parse(folder / "demo_arm_gz.urdf").getroot()
     masses = {link.get("name"): link.find("inertial/mass") for link in root.findall("link")}
-    moved = [joint for joint in root.findall("joint") if joint.get("type") != "fixed"]
-    for joint in moved:
+    for joint in [joint for joint in root.findall("joint") if joint.get("type") != "fixed"]:
         for end in ("parent", "child"):
             assert float(masses[joint.find(end).get("link")].get("value")) > 0
     (foot,) = [joint for joint in root.findall("joint") if joint.find("parent").get("link") == "world"]
     assert foot.find("child").get("link") == ROBOT.base
 
 
-def test_paths_are_of_files_that_are_there_and_controllers_command_what_is_offered(folder):
+def test_controllers_and_files_of_the_simulators_match(folder):
     root = ET.parse(folder / "demo_arm_gz.urdf").getroot()
     assert root.find("gazebo/plugin").get("name") == "gz_ros2_control::GazeboSimROS2ControlPlugin"
     (nodes,) = yaml.safe_load(Path(root.findtext("gazebo/plugin/parameters")).read_text()).values()
@@ -75,5 +76,5 @@ def test_paths_are_of_files_that_are_there_and_controllers_command_what_is_offer
     assert controllers["joint_trajectory_controller"]["command_interfaces"] == ["effort"]
     assert set(controllers["joint_trajectory_controller"]["gains"]) == set(ROBOT.joint_names)
     mujoco_system = ET.parse(folder / "demo_arm_mujoco.urdf").getroot().find("ros2_control/hardware")
-    (model,) = [each.text for each in mujoco_system.findall("param") if each.get("name") == "mujoco_model"]
+    (model,) = [param.text for param in mujoco_system.findall("param") if param.get("name") == "mujoco_model"]
     assert Path(model).is_file()
