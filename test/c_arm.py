@@ -54,7 +54,8 @@ class CArm:
             count = max(len(arm.friction.memory_keys(arm.robot.n_joints)), 1)
             _fields_ = (("position", ctypes.c_double * arm.robot.n_joints), ("direction", ctypes.c_double * count))
 
-        self.load_type, self.memory_type = Load, Memory
+        self.load_type = Load
+        self.memory_type = Memory
 
     def torque(
         self, function: str, *motion: np.ndarray, load=None, memory=None, with_memory: bool = False

@@ -44,7 +44,9 @@ class LoadedArm:
 
     def wrench(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """Return force and torque (6,) of the load on the tip link, in its frame."""
-        pin, model, data = self.pinocchio, self.model, self.data
+        pin = self.pinocchio
+        model = self.model
+        data = self.data
         pin.forwardKinematics(model, data, q, qd, qdd)
         pin.updateFramePlacements(model, data)
         velocity = pin.getFrameVelocity(model, data, self.frame, pin.LOCAL)

@@ -109,13 +109,15 @@ def clean_case(
 
 def fourier_motion(robot: RobotModel, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
     """Return times (N,), position with two derivatives (3, N, n), and the highest of five frequencies in Hz."""
-    n, harmonics = robot.n_joints, np.arange(1, 6)
+    n = robot.n_joints
+    harmonics = np.arange(1, 6)
     base = rng.uniform(0.05, 0.2)
     time = np.arange(0.0, np.clip(rng.uniform(1.0, 4.0) / base, 15.0, 50.0), 1 / rng.choice(RATES))
     prismatic = robot.chain.prismatic
     reach = np.where(prismatic, 0.5, np.pi)
     middle = np.clip(0.0, robot.limits.lower, robot.limits.upper)
-    lower, upper = np.maximum(robot.limits.lower, middle - reach), np.minimum(robot.limits.upper, middle + reach)
+    lower = np.maximum(robot.limits.lower, middle - reach)
+    upper = np.minimum(robot.limits.upper, middle + reach)
     speed = np.minimum(robot.limits.velocity, np.where(prismatic, 0.5, 2.0)) * rng.uniform(0.4, 0.9, n)
     amplitude = rng.normal(size=(5, n)) / harmonics[:, None] ** rng.uniform(0.0, 1.0)
     phase = rng.uniform(0, 2 * np.pi, (5, n))
@@ -136,9 +138,12 @@ def _recorded(name: str, robot: RobotModel, model: mujoco.MjModel, amplitude, rn
     n = robot.n_joints
     time, (q, qd, qdd), bandwidth = fourier_motion(robot, rng)
     if amplitude is not None:
-        middle, reach = q.mean(axis=0), np.ptp(q, axis=0) / 2
+        middle = q.mean(axis=0)
+        reach = np.ptp(q, axis=0) / 2
         factor = np.minimum(1.0, amplitude / reach)
-        q, qd, qdd = middle + factor * (q - middle), factor * qd, factor * qdd
+        q = middle + factor * (q - middle)
+        qd = factor * qd
+        qdd = factor * qdd
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     at_the_joint = rng.random() < 0.3  # torque sensors behind the gear measure little friction and no rotor

@@ -50,7 +50,8 @@ def random_link(rng: np.random.Generator) -> np.ndarray:
 
 def random_data(rng: np.random.Generator, n: int) -> Data:
     """Return a problem of n links with up to four bounded and two free parameters, rank-deficient in half of cases."""
-    bounded, free = int(rng.integers(0, 5)), int(rng.integers(0, 3))
+    bounded = int(rng.integers(0, 5))
+    free = int(rng.integers(0, 3))
     p = 10 * n + bounded + free
     m = int(rng.integers(bounded + free + 3, p)) if rng.random() < 0.5 else p
     R = np.triu(rng.normal(size=(m, p))) * 10 ** rng.uniform(0, 3, p)

@@ -26,10 +26,12 @@ from dynid_ros.simulation.trajectory_points import TrajectoryPoints
 SPLITS = {"develop": ("panda", "ur10"), "judge": ("talos", "centauro", "xarm7")}
 """Arms for the choice of thresholds, and for their evaluation; fixed before either was run."""
 TIMESTEP = 0.004
-FIT_RATE, FIT_DURATION = 200.0, 24.0
+FIT_RATE = 200.0
+FIT_DURATION = 24.0
 GAIN_ERROR, OFFSET, NOISE = 0.01, 0.03, (0.002, 0.01)
 """Relative error of torque gains; offset and noise of samples as fractions of a joint's largest torque."""
-POSITION_NOISE, VELOCITY_NOISE = 1e-5, 1e-3
+POSITION_NOISE = 1e-5
+VELOCITY_NOISE = 1e-3
 MISJUDGED = 0.2
 KNOT = 0.02
 
@@ -66,8 +68,11 @@ class ContactExperiment:
     """
 
     def __init__(self, name: str, seed: int, *, loaded: bool = False) -> None:
-        true, rng = arm(name), np.random.default_rng([41, seed])
-        self._true, self._rng, n = true, rng, true.n_joints
+        true = arm(name)
+        rng = np.random.default_rng([41, seed])
+        self._true = true
+        self._rng = rng
+        n = true.n_joints
         self._rotors = rng.uniform(0.1, 0.4, n) * link_inertia(true)
         motion = fourier_motion(true, np.arange(0.0, FIT_DURATION, 0.01), 2 / FIT_DURATION, rng)
         self.size = torque_scale(SimulatedArm(true, drives=Drives(0.0, 0.0)).truth.drive_torque(*motion))
@@ -110,11 +115,14 @@ class ContactExperiment:
         time = np.arange(0.0, duration, TIMESTEP)
         motion = self._moves(duration, TIMESTEP)[:2]
         natural, damping = self._servo
-        q, qd = motion[0].copy(), motion[1].copy()
+        q = motion[0].copy()
+        qd = motion[1].copy()
         qdd = np.zeros_like(q)
-        place, speed = q[0].copy(), qd[0].copy()
+        place = q[0].copy()
+        speed = qd[0].copy()
         for k in range(len(q)):
-            q[k], qd[k] = place, speed
+            q[k] = place
+            qd[k] = speed
             qdd[k] = natural**2 * (motion[0][k] - place) + 2 * damping * natural * (motion[1][k] - speed)
             speed = speed + TIMESTEP * qdd[k]
             place = place + TIMESTEP * speed
@@ -144,7 +152,8 @@ class ContactExperiment:
         simulated.reset(motion[0, 0])
         simulated.follow(TrajectoryPoints(true.joint_names, KNOT * np.arange(motion.shape[1]), *motion), TIMESTEP)
         axes = np.linalg.inv(true.chain.link_offsets[:, :3, :3])[:, :, 2]
-        waiting, rows = sorted(pushes, key=lambda push: push.start), []
+        waiting = sorted(pushes, key=lambda push: push.start)
+        rows = []
         for _ in range(round((duration - KNOT) / TIMESTEP)):
             simulated.step(TIMESTEP)
             if waiting and simulated.time >= waiting[0].start:
@@ -159,7 +168,8 @@ class ContactExperiment:
 
 
 def _friction(robot: RobotModel, scale: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
-    joints, coefficients = [], []
+    joints = []
+    coefficients = []
     for largest in scale:
         joint = JointFriction(
             sliding_length=float(np.exp(rng.uniform(*np.log([2e-4, 3e-3])))),
@@ -169,8 +179,10 @@ def _friction(robot: RobotModel, scale: np.ndarray, rng: np.random.Generator) ->
             saturation_velocity=float(rng.uniform(0.5, 1.5)) if rng.random() < 0.5 else None,
             harmonics=(float(rng.integers(2, 12)),),
         )
-        coulomb, viscous = largest * rng.uniform(0.03, 0.15), largest * rng.uniform(0.02, 0.1)
-        ripple, phase = coulomb * rng.uniform(0.0, 0.2), rng.uniform(0, 2 * np.pi)
+        coulomb = largest * rng.uniform(0.03, 0.15)
+        viscous = largest * rng.uniform(0.02, 0.1)
+        ripple = coulomb * rng.uniform(0.0, 0.2)
+        phase = rng.uniform(0, 2 * np.pi)
         side = rng.uniform(-0.1, 0.1)
         for term in joint.terms:
             coefficients.append(

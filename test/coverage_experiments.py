@@ -154,14 +154,16 @@ def record(
 
 def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:
     """Return position with two derivatives (3, N, n): random harmonics of `base` in Hz within the limits."""
-    n, number = robot.n_joints, np.arange(1, HARMONICS + 1)
+    n = robot.n_joints
+    number = np.arange(1, HARMONICS + 1)
     rate = 2 * np.pi * base * number
     amplitude = rng.normal(size=(HARMONICS, n)) / np.sqrt(number)[:, None]
     angle = np.multiply.outer(time, rate)[:, :, None] + rng.uniform(0, 2 * np.pi, (HARMONICS, n))
     motion = np.array(
         [np.sum(amplitude * np.sin(angle + d * np.pi / 2) * rate[:, None] ** d, axis=1) for d in range(3)]
     )
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
     reach = rng.uniform(0.6, 0.95, n) * (upper - lower) / np.ptp(motion[0], axis=0)
     speed = 0.9 * np.minimum(robot.limits.velocity, SPEED) / np.abs(motion[1]).max(axis=0)
     motion *= np.minimum(reach, speed)
@@ -179,7 +181,8 @@ def friction(
     dependence on the load, and viscous friction that grows less than the speed.
     """
     n = len(size)
-    coulomb, viscous = size * rng.uniform(0.05, 0.2, n), size * rng.uniform(0.02, 0.1, n)
+    coulomb = size * rng.uniform(0.05, 0.2, n)
+    viscous = size * rng.uniform(0.02, 0.1, n)
     direction = np.tanh(qd / rng.uniform(0.005, 0.02, n))
     stribeck = rng.uniform(0.0, 0.3, n) * np.exp(-((qd / rng.uniform(0.03, 0.15, n)) ** 2))
     ripple = rng.uniform(0.0, 0.1, n) * np.sin(rng.integers(1, 9, n) * q + rng.uniform(0, 2 * np.pi, n))

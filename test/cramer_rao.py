@@ -91,18 +91,21 @@ def sensitivities(
     """Return sensitivities over one period of the periodic motion; see `cramer_rao`."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(urdf)
-    data, n = model.createData(), model.nv
+    data = model.createData()
+    n = model.nv
     count = math.ceil(motor.period / step)
     step = motor.period / count
     time = step * np.arange(count + 1)
-    q, qd = links.at(time, settled=True), links.velocity_at(time, settled=True)
+    q = links.at(time, settled=True)
+    qd = links.velocity_at(time, settled=True)
     q_m, qd_m, qdd_m = motor.at(time)
     direction = np.tanh(qd / smoothing)
     damping = springs.viscous + springs.coulomb * (1 - direction**2) / smoothing
     spring = springs.stiffness * (q_m - q)
     through = spring - springs.coulomb * direction - springs.viscous * qd
 
-    along, inverse = np.empty((count + 1, n, 2 * n)), np.empty((count + 1, n, n))
+    along = np.empty((count + 1, n, 2 * n))
+    inverse = np.empty((count + 1, n, n))
     columns = _independent_columns(pin, model) if columns is None else columns
     regressor = np.empty((count + 1, n, len(columns)))
     for i in range(count + 1):
@@ -112,7 +115,8 @@ def sensitivities(
         regressor[i] = _regressor(pin, model, data, q[i], qd[i], data.ddq)[:, columns]
 
     position, velocity, acceleration = _coefficients(motor, time)
-    size, own = position.shape[-1], np.eye(n)
+    size = position.shape[-1]
+    own = np.eye(n)
 
     def each(values: NDArray) -> NDArray:
         """Return columns (K, n, n size) for coefficients (K, n, size) that each act on one joint."""
@@ -215,7 +219,8 @@ def single_joint_bound(
 def six_joint_bound(columns: tuple[int, ...]) -> Bound:
     """Return the bound of experiment `six_joints`; `columns` represent the base parameters."""
     motor, _ = six_joint_motion()
-    springs, urdf = arm_springs(), pa10.arm_urdf()
+    springs = arm_springs()
+    urdf = pa10.arm_urdf()
     links = arm_motion(urdf, springs, motor, SMOOTHING)
     return cramer_rao(
         urdf, springs, motor, links, SMOOTHING, columns=list(columns), link_offset=True, clock=True, step=2.5e-4
@@ -230,7 +235,8 @@ def _regressor(pin, model, data, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArr
 
 def _independent_columns(pin, model) -> list[int]:
     """Return base columns of the torque regressor by QR with pivoting on random motions."""
-    data, rng = model.createData(), np.random.default_rng(0)
+    data = model.createData()
+    rng = np.random.default_rng(0)
     rows = [_regressor(pin, model, data, *rng.uniform(-2.0, 2.0, (3, model.nv))) for _ in range(100)]
     _, upper, pivots = qr(np.concatenate(rows), mode="economic", pivoting=True)
     size = np.abs(np.diag(upper))
@@ -240,8 +246,10 @@ def _independent_columns(pin, model) -> list[int]:
 def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
     """Return position, velocity, acceleration (3, K, 1 + 2 H) for units of offset, cosines and sines."""
     rate = 2 * np.pi * motor.base_frequency * np.arange(1, motor.n_harmonics + 1)
-    sin, cos = np.sin(np.outer(time, rate)), np.cos(np.outer(time, rate))
-    one, none = np.ones((len(time), 1)), np.zeros((len(time), 1))
+    sin = np.sin(np.outer(time, rate))
+    cos = np.cos(np.outer(time, rate))
+    one = np.ones((len(time), 1))
+    none = np.zeros((len(time), 1))
     return np.stack(
         [
             np.hstack([one, cos, sin]),
@@ -254,7 +262,8 @@ def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
 def _solved(along: NDArray, forced: NDArray, step: float) -> NDArray:
     """Return periodic positions (K, n, P) of qdd = along (q, qd) + forced."""
     count, n, p = forced.shape
-    identity, matrix = np.eye(2 * n), np.zeros((count, 2 * n, 2 * n))
+    identity = np.eye(2 * n)
+    matrix = np.zeros((count, 2 * n, 2 * n))
     matrix[:, :n, n:] = np.eye(n)
     matrix[:, n:] = along
     implicit = identity - step / 2 * matrix[1:]

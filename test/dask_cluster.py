@@ -13,7 +13,8 @@ WAIT = 90.0
 
 class Cluster:
     def __init__(self, folder, options=()):
-        self.file, self.processes = folder / "scheduler.json", []
+        self.file = folder / "scheduler.json"
+        self.processes = []
         self.start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", self.file, *options)
         self.workers = []
         self.wait_for_scheduler()

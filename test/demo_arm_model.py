@@ -61,8 +61,10 @@ def motion(robot: RobotModel) -> Recording:
     """Return a motion of all joints at once, without friction."""
     time = np.arange(0.0, 20.0, 0.01)
     rng = np.random.default_rng(0)
-    rates, phases = rng.uniform(1.0, 4.0, (3, robot.n_joints)), rng.uniform(0.0, 6.0, (3, robot.n_joints))
+    rates = rng.uniform(1.0, 4.0, (3, robot.n_joints))
+    phases = rng.uniform(0.0, 6.0, (3, robot.n_joints))
     angle = time[:, None, None] * rates + phases
-    q, qd = 0.3 * np.sin(angle).sum(1), 0.3 * (rates * np.cos(angle)).sum(1)
+    q = 0.3 * np.sin(angle).sum(1)
+    qd = 0.3 * (rates * np.cos(angle)).sum(1)
     torque = robot.inverse_dynamics(q, qd, -0.3 * (rates**2 * np.sin(angle)).sum(1))
     return Recording(robot.joint_names, time, q, qd, torque + rng.normal(0.0, 1.0, torque.shape))

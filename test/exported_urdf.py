@@ -20,7 +20,8 @@ def draw_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:
 
 def assert_parameters(actual: np.ndarray, expected: np.ndarray) -> None:
     """Assert equality to 1e-12 of the mass, the largest moment and the largest inertia of each link."""
-    actual, expected = actual.reshape(-1, 10), expected.reshape(-1, 10)
+    actual = actual.reshape(-1, 10)
+    expected = expected.reshape(-1, 10)
     for entries in (slice(0, 1), slice(1, 4), slice(4, 10)):
         largest = np.abs(expected[:, entries]).max(axis=1, keepdims=True)
         assert np.all(np.abs(actual - expected)[:, entries] <= 1e-12 * largest)
@@ -51,11 +52,14 @@ def mujoco_torque(urdf: str, robot: RobotModel, q: np.ndarray, qd: np.ndarray, q
     model.opt.gravity = robot.gravity
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     model.dof_damping[:] = 0
-    data, torque = mujoco.MjData(model), np.empty_like(q)
+    data = mujoco.MjData(model)
+    torque = np.empty_like(q)
     joints = [model.joint(name) for name in robot.joint_names]
     for k in range(len(q)):
         for j, joint in enumerate(joints):
-            data.qpos[joint.qposadr], data.qvel[joint.dofadr], data.qacc[joint.dofadr] = q[k, j], qd[k, j], qdd[k, j]
+            data.qpos[joint.qposadr] = q[k, j]
+            data.qvel[joint.dofadr] = qd[k, j]
+            data.qacc[joint.dofadr] = qdd[k, j]
         mujoco.mj_inverse(model, data)
         torque[k] = [data.qfrc_inverse[joint.dofadr[0]] for joint in joints]
     return torque

@@ -91,8 +91,10 @@ def draw(
         motor_viscous=own.motor_viscous * braking,
     )
     name = f"joint_{joint}"
-    frequency, harmonics = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
-    speed, pose = np.array([rng.uniform(1.0, 1.8)]), rng.uniform(-0.5, 0.5, 1)
+    frequency = rng.uniform(0.7, 1.3)
+    harmonics = int(rng.integers(6, 10))
+    speed = np.array([rng.uniform(1.0, 1.8)])
+    pose = rng.uniform(-0.5, 0.5, 1)
     motor_motion = motor_series((name,), speed, frequency, harmonics, int(rng.integers(2**31)), pose)
     time = ASIDE + np.arange(round(SECONDS * RATE)) / RATE
     chance = bool(rng.random() < 0.5)
@@ -100,10 +102,12 @@ def draw(
     link_time = time + CLOCK_OFFSET if camera else time
     if FRICTIONS[friction] is None:
         moved = link_motion(row, motor_motion)
-        exact, link = moved.at(time, False), moved.at(link_time, False)
+        exact = moved.at(time, False)
+        link = moved.at(link_time, False)
     else:
         spline = by_mujoco(row, motor_motion, *FRICTIONS[friction])
-        exact, link = spline(time)[:, None], spline(link_time)[:, None]
+        exact = spline(time)[:, None]
+        link = spline(link_time)[:, None]
     position, velocity, acceleration = motor_motion.at(time)
     torque = row.stiffness * (position - exact) + row.motor_inertia * acceleration + row.motor_viscous * velocity
     largest = float(np.max(np.abs(torque)))
@@ -148,7 +152,9 @@ def by_mujoco(row: FlexibleJoint, motor: FourierSeries, constant: float, impedan
     followed = motor.at(STEP * np.arange(steps))[0][:, 0].tolist()
     data.qpos[0] = followed[0]
     positions = np.empty(steps)
-    position, applied, step = data.qpos, data.qfrc_applied, mujoco.mj_step
+    position = data.qpos
+    applied = data.qfrc_applied
+    step = mujoco.mj_step
     for k, target in enumerate(followed):
         positions[k] = q = position[0]
         applied[0] = row.stiffness * (target - q)

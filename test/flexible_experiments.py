@@ -17,7 +17,9 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.trajectories.fourier import FourierSeries
 
-RATE, DURATION, REPEATS = 250.0, 20.0, 10
+RATE = 250.0
+DURATION = 20.0
+REPEATS = 10
 MOTOR_NOISE, LINK_NOISE, TORQUE_NOISE = np.deg2rad(0.011), np.deg2rad(0.05), 0.005
 """Standard deviations in rad, in rad, and relative to the RMS of each joint's torque."""
 CLOCK_OFFSET = 0.005
@@ -62,7 +64,8 @@ class Experiment:
     @property
     def links(self) -> LinkAngles:
         """Return the link angles by cameras, on their clock."""
-        errors, n = np.full_like(self.link, LINK_NOISE), self.link.shape[1]
+        errors = np.full_like(self.link, LINK_NOISE)
+        n = self.link.shape[1]
         return LinkAngles(self.link_time, self.link, errors, np.zeros(0), np.nan, (), (), np.zeros(n))
 
     @property
@@ -184,7 +187,8 @@ def _recorded(
 ) -> Experiment:
     time = np.arange(round(DURATION * RATE)) / RATE
     motor, motor_velocity, motor_acceleration = series.at(time)
-    encoder, link = links.at(time, settled=True), links.at(time + clock_offset, settled=True)
+    encoder = links.at(time, settled=True)
+    link = links.at(time + clock_offset, settled=True)
     torque = springs.stiffness * (motor - encoder)
     torque += springs.motor_inertia * motor_acceleration + springs.motor_viscous * motor_velocity
     torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2, axis=0))

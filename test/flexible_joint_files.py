@@ -52,7 +52,8 @@ def held_arm() -> tuple[Recording, FlexibleJoint]:
     """Return 4 s of the arm with only joint 2 moving, inertia and gravity by Pinocchio, and the true joint."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(pa10.arm_urdf(alone=2, pose=tuple(HELD)))
-    data, zero = model.createData(), np.zeros(1)
+    data = model.createData()
+    zero = np.zeros(1)
     gravity = [pin.computeGeneralizedGravity(model, data, np.array([q])).item() for q in (0.0, np.pi / 2)]
     inertia = (pin.rnea(model, data, zero, zero, np.ones(1)) - pin.rnea(model, data, zero, zero, zero)).item()
     row = replace(pa10.table_one(2), inertia=inertia, gravity_x=-gravity[1], gravity_y=gravity[0])
@@ -62,8 +63,10 @@ def held_arm() -> tuple[Recording, FlexibleJoint]:
     link = link_motion(row, series).at(time, True)
     torque = row.stiffness * (motor - link) + row.motor_inertia * acceleration + row.motor_viscous * velocity
     rng = np.random.default_rng(1)
-    positions, torques = np.tile(HELD, (len(time), 1)), 5.0 * np.ones((len(time), 6))
-    positions[:, 1], torques[:, 1] = motor[:, 0], torque[:, 0]
+    positions = np.tile(HELD, (len(time), 1))
+    torques = 5.0 * np.ones((len(time), 6))
+    positions[:, 1] = motor[:, 0]
+    torques[:, 1] = torque[:, 0]
     links = positions.copy()
     links[:, 1] = link[:, 0]
     noise = [1e-4 * rng.standard_normal(positions.shape) for _ in range(3)]

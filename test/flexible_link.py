@@ -15,20 +15,27 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 
 LINK_2 = table_one(2)
-INERTIA, COULOMB, VISCOUS, STIFFNESS = LINK_2.inertia, LINK_2.coulomb, LINK_2.viscous, LINK_2.stiffness
-GRAVITY_X, GRAVITY_Y = LINK_2.gravity_x, LINK_2.gravity_y
-MOTOR_INERTIA, MOTOR_VISCOUS = LINK_2.motor_inertia, LINK_2.motor_viscous
+INERTIA = LINK_2.inertia
+COULOMB = LINK_2.coulomb
+VISCOUS = LINK_2.viscous
+STIFFNESS = LINK_2.stiffness
+GRAVITY_X = LINK_2.gravity_x
+GRAVITY_Y = LINK_2.gravity_y
+MOTOR_INERTIA = LINK_2.motor_inertia
+MOTOR_VISCOUS = LINK_2.motor_viscous
 TRUTH = np.array([INERTIA, GRAVITY_X, GRAVITY_Y, COULOMB, VISCOUS, MOTOR_INERTIA, MOTOR_VISCOUS])
 """Parameters of eq. 6, in its order."""
 RESONANCE = math.sqrt(STIFFNESS / INERTIA) / (2 * math.pi)
 JOINTS = FlexibleJoints(STIFFNESS, MOTOR_INERTIA, MOTOR_VISCOUS, COULOMB, VISCOUS)
-G, MASS = 9.80665, 20.0
+G = 9.80665
+MASS = 20.0
 SETTLING_S = 14.0
 
 
 def robot(velocity: float = 1.0, effort: float = 300.0) -> RobotModel:
     """Return the link, which is upright at q = 0 and falls towards positive q."""
-    x, y = GRAVITY_X / (MASS * G), GRAVITY_Y / (MASS * G)
+    x = GRAVITY_X / (MASS * G)
+    y = GRAVITY_Y / (MASS * G)
     inertia = INERTIA - MASS * (x * x + y * y)
     return RobotModel.from_urdf(
         '<robot name="link_2"><link name="base"/><joint name="s2" type="revolute"><parent link="base"/>'
@@ -54,7 +61,8 @@ def eq_10(
 
     def derivative(t: float, state: NDArray) -> tuple[float, float]:
         q, qd = state
-        turn, total = cmath.exp(1j * rate * t), 0j
+        turn = cmath.exp(1j * rate * t)
+        total = 0j
         for weight in weights:
             total = (total + weight) * turn
         torque = joint.gravity_x * math.sin(q) - joint.gravity_y * math.cos(q)

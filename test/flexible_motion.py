@@ -94,7 +94,8 @@ def integrate(
     derivative: Callable[[float, NDArray], tuple], start: list[float], period: float, samples: int
 ) -> LinkMotion:
     """Return the motion of one link with state (q, qd), with this number of samples per period."""
-    times, states = [np.zeros(1)], [np.array([start])]
+    times = [np.zeros(1)]
+    states = [np.array([start])]
     grid = period * np.arange(1, samples + 1) / samples
     for count in range(PERIODS):
         solved = solve_ivp(
@@ -135,7 +136,8 @@ def arm_motion(urdf: str, springs: Springs, motor: FourierSeries, smoothing: flo
     q = followed[0]
     for _ in range(50):
         q = followed[0] - pin.computeGeneralizedGravity(model, data, q) / springs.stiffness
-    positions, velocities = [q[None]], [np.zeros((1, len(q)))]
+    positions = [q[None]]
+    velocities = [np.zeros((1, len(q)))]
     for count in range(PERIODS):
         position, velocity = march(model, springs, followed, h, positions[-1][-1], velocities[-1][-1], smoothing)
         settled = count and np.abs(position - positions[-1]).max() < SETTLED
@@ -145,7 +147,8 @@ def arm_motion(urdf: str, springs: Springs, motor: FourierSeries, smoothing: flo
             break
     else:
         raise AssertionError(f"the motion does not settle in {PERIODS} periods")
-    position, velocity = np.concatenate(positions), np.concatenate(velocities)
+    position = np.concatenate(positions)
+    velocity = np.concatenate(velocities)
     return LinkMotion(h * np.arange(len(position)), position, velocity, motor.period)
 
 
@@ -165,7 +168,9 @@ def march(
     """
     pin = pytest.importorskip("pinocchio")
     data = model.createData()
-    stiffness, coulomb, viscous = springs.stiffness, springs.coulomb, springs.viscous
+    stiffness = springs.stiffness
+    coulomb = springs.coulomb
+    viscous = springs.viscous
 
     def acceleration(q: NDArray, qd: NDArray, q_m: NDArray) -> NDArray:
         torque = stiffness * (q_m - q) - coulomb * np.tanh(qd / smoothing) - viscous * qd
@@ -180,7 +185,8 @@ def march(
         a4 = acceleration(q + h * v3, v4, end)
         return q + h / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
 
-    parts, count = ARM_PARTS, (len(followed) - 1) // (2 * ARM_PARTS)
+    parts = ARM_PARTS
+    count = (len(followed) - 1) // (2 * ARM_PARTS)
     positions, velocities = np.empty((2, count, len(q)))
     for k in range(count):
         motors = followed[2 * parts * k : 2 * parts * (k + 1) + 1]
@@ -191,5 +197,6 @@ def march(
                 q, qd = step(q, qd, a1, h / parts, motors[i + 1], motors[i + 2])
         else:
             q, qd = step(q, qd, a1, h, motors[parts], motors[2 * parts])
-        positions[k], velocities[k] = q, qd
+        positions[k] = q
+        velocities[k] = qd
     return positions, velocities

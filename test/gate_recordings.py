@@ -89,7 +89,8 @@ def _moves(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[np
     prismatic = robot.chain.prismatic
     reach = np.where(prismatic, 0.4, 2.5)
     middle = np.clip(0.0, robot.limits.lower, robot.limits.upper)
-    lower, upper = np.maximum(robot.limits.lower, middle - reach), np.minimum(robot.limits.upper, middle + reach)
+    lower = np.maximum(robot.limits.lower, middle - reach)
+    upper = np.minimum(robot.limits.upper, middle + reach)
     start = lower + (upper - lower) * rng.uniform(0.2, 0.8, n)
     poses = [start]
     if motion == "turns":
@@ -114,7 +115,8 @@ def _moves(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[np
             duration = min(duration, 1.5)
         s = np.arange(step, duration, step)[:, None] / duration
         shape = 10 * s**3 - 15 * s**4 + 6 * s**5
-        rate, curve = 30 * (s**2 - 2 * s**3 + s**4), 60 * s - 180 * s**2 + 120 * s**3
+        rate = 30 * (s**2 - 2 * s**3 + s**4)
+        curve = 60 * s - 180 * s**2 + 120 * s**3
         pieces.append(np.array([before + change * shape, change * rate / duration, change * curve / duration**2]))
         pieces.append(np.array([np.tile(v, (max(1, int(dwell / step)), 1)) for v in (after, 0 * after, 0 * after)]))
     joined = np.concatenate(pieces, axis=1)

@@ -42,7 +42,8 @@ def demo_recording(seed: int = 0) -> Recording:
 @cache
 def planned_motion() -> Recording:
     """Return the motion of an arm that follows exactly, which needs no simulation."""
-    robot, motion = demo_robot(), _plan().sample(125.0)
+    robot = demo_robot()
+    motion = _plan().sample(125.0)
     torque = robot.inverse_dynamics(motion.position, motion.velocity, motion.acceleration)
     turning = np.abs(motion.velocity) > 1e-6
     last = np.maximum.accumulate(np.where(turning, np.arange(len(turning))[:, None], 0))

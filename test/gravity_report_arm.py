@@ -21,7 +21,8 @@ NAMES = ("waist", "shoulder", "elbow", "wrist")
 
 def build_urdf(names=NAMES):
     """Return the URDF: axes z, y, y, x at rest along x, without inertial elements."""
-    axes, places = ("0 0 1", "0 1 0", "0 1 0", "1 0 0"), ("0 0 0.2", "0 0 0", f"{UPPER} 0 0", f"{LOWER} 0 0")
+    axes = ("0 0 1", "0 1 0", "0 1 0", "1 0 0")
+    places = ("0 0 0.2", "0 0 0", f"{UPPER} 0 0", f"{LOWER} 0 0")
     links = "".join(f'<link name="link_{i}"/>' for i in range(5))
     joints = "".join(
         f'<joint name={quoteattr(name)} type="revolute"><parent link="link_{i}"/><child link="link_{i + 1}"/>'
@@ -33,7 +34,8 @@ def build_urdf(names=NAMES):
 
 def gravity_torque(q):
     """Return the holding torque (N, 4) in N m, the gradient of the potential energy."""
-    shoulder, tilt = q[:, 1], q[:, 1] + q[:, 2]
+    shoulder = q[:, 1]
+    tilt = q[:, 1] + q[:, 2]
     a, b = WRIST_MOMENT  # kg m, first moments of the wrist link along y and z of its frame at zero
     level = a * np.cos(q[:, 3]) - b * np.sin(q[:, 3])
     high = a * np.sin(q[:, 3]) + b * np.cos(q[:, 3])

@@ -12,8 +12,16 @@ class Page(HTMLParser):
 
     def __init__(self, markup: str):
         super().__init__()
-        self.tags, self.ids, self.attributes, self.words, self.open = set(), [], [], [], []
-        self.style, self.metas, self.pictures, self.classes, self.loose = "", [], [], [], []
+        self.tags = set()
+        self.ids = []
+        self.attributes = []
+        self.words = []
+        self.open = []
+        self.style = ""
+        self.metas = []
+        self.pictures = []
+        self.classes = []
+        self.loose = []
         self.feed(markup)
         assert self.open == []
         self.text = " ".join(" ".join(self.words).split())

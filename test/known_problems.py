@@ -54,12 +54,16 @@ def dh_gravity_torque(rows: list[dict], mass, moment, q, gravity=(0, 0, -GRAVITY
     torques = np.zeros_like(q, dtype=float)
     for sample, angles in enumerate(q):
         pose = np.eye(4)
-        axes, origins, points = [], [], []
+        axes = []
+        origins = []
+        points = []
         for row, angle, m, mc in zip(rows, angles, mass, moment, strict=True):
             axes.append(pose[:3, 2])
             origins.append(pose[:3, 3])
-            c, s = np.cos(angle + row["theta"]), np.sin(angle + row["theta"])
-            ca, sa = np.cos(row["alpha"]), np.sin(row["alpha"])
+            c = np.cos(angle + row["theta"])
+            s = np.sin(angle + row["theta"])
+            ca = np.cos(row["alpha"])
+            sa = np.sin(row["alpha"])
             pose = pose @ np.array(
                 [
                     [c, -s * ca, s * sa, row["a"] * c],

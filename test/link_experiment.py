@@ -8,8 +8,11 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording import Recording
 
 FRICTION = JointFriction(offset=True, smoothing=0.05)
-COULOMB, VISCOUS, OFFSET = 1.0, 0.5, 0.2
-FIRST_MOMENT_FACTOR, INERTIA_FACTOR = 2.5, 1.5
+COULOMB = 1.0
+VISCOUS = 0.5
+OFFSET = 0.2
+FIRST_MOMENT_FACTOR = 2.5
+INERTIA_FACTOR = 1.5
 
 
 def build_planar() -> tuple[RobotModel, np.ndarray]:
@@ -47,7 +50,8 @@ def record(
     motion = np.zeros((3, len(time), n))
     for harmonic in range(1, 6):
         w = 2 * np.pi * 0.1 * harmonic
-        amplitude, phase = rng.uniform(-1, 1, n) / harmonic**0.7, rng.uniform(0, 2 * np.pi, n)
+        amplitude = rng.uniform(-1, 1, n) / harmonic**0.7
+        phase = rng.uniform(0, 2 * np.pi, n)
         angle = w * time[:, None] + phase
         motion += amplitude * np.stack([np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)])
     motion[:, :, list(still)] = 0.0

@@ -140,8 +140,10 @@ class DenseEquations(Equations):
 
     def __init__(self, columns: LinkColumns, sizes=(400,), seed: int = 0, noise=0.1, fast: float = 0.4):
         rng = np.random.default_rng(seed)
-        n, total = len(columns.of_joint), sum(sizes)
-        self.columns, self.sizes = columns, np.array(sizes)
+        n = len(columns.of_joint)
+        total = sum(sizes)
+        self.columns = columns
+        self.sizes = np.array(sizes)
         self.spans = [(0.0, 10.0)] * len(sizes)
         self.time = np.concatenate([np.linspace(0, 10, size) for size in sizes])
         self.owner = np.repeat(np.arange(len(sizes)), sizes)

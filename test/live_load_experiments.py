@@ -27,7 +27,8 @@ LOAD = (0.15, 0.45)
 """Mass of the load relative to the arm's, at most 3 kg."""
 HEAVIEST = 3.0
 REACH = 0.1
-UNLOADED, RATE = 24.0, 100.0
+UNLOADED = 24.0
+RATE = 100.0
 GAIN_ERROR, NOISE = 0.01, (0.005, 0.02)
 """Relative gain errors; range of sample noise relative to the largest torque."""
 PRESLIDING = (2e-4, 3e-3)
@@ -72,7 +73,8 @@ def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.n
     direction = np.empty_like(q)
     direction[0] = start
     step = np.diff(q, axis=0)
-    decay, sign = np.exp(-np.abs(step) / distance), np.sign(step)
+    decay = np.exp(-np.abs(step) / distance)
+    sign = np.sign(step)
     for k in range(len(step)):
         direction[k + 1] = sign[k] + (direction[k] - sign[k]) * decay[k]
     return direction
@@ -87,7 +89,8 @@ def friction(
     (N, n), and viscous friction that grows less than the speed.
     """
     n = len(scale)
-    coulomb, viscous = scale * rng.uniform(0.02, 0.06, n), scale * rng.uniform(0.01, 0.04, n)
+    coulomb = scale * rng.uniform(0.02, 0.06, n)
+    viscous = scale * rng.uniform(0.01, 0.04, n)
     direction = direction_of(q, np.exp(rng.uniform(*np.log(PRESLIDING), n)), rng.uniform(-1, 1, n))
     stribeck = rng.uniform(0.0, 0.3, n) * np.exp(-((qd / rng.uniform(0.03, 0.15, n)) ** 2))
     ripple = rng.uniform(0.0, 0.1, n) * np.sin(rng.integers(1, 9, n) * q + rng.uniform(0, 2 * np.pi, n))
@@ -105,8 +108,11 @@ def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> Live
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
     load = block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
     gains = 1 + GAIN_ERROR * rng.standard_normal(n)
-    friction_seed, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
-    recordings, scale = [], None
+    friction_seed = rng.integers(2**31)
+    noise = rng.uniform(*NOISE, n)
+    offset = rng.uniform(-0.03, 0.03, n)
+    recordings = []
+    scale = None
     for source, length, body in (("unloaded", UNLOADED, None), ("loaded", duration, load)):
         time = np.arange(0.0, length, 1 / rate)
         if body is None:
@@ -140,7 +146,8 @@ def lose_samples(recording: Recording, loss: float, seed: int) -> Recording:
     """Remove samples, half of them singly and half in bursts, and once for longer; add jitter to the stamps."""
     if not loss:
         return recording
-    rng, count = np.random.default_rng([29, seed]), len(recording.time)
+    rng = np.random.default_rng([29, seed])
+    count = len(recording.time)
     step = float(np.median(np.diff(recording.time)))
     lost = rng.random(count) < loss / 2
     longest = max(2, round(LONGEST_BURST_S / step))

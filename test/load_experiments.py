@@ -140,17 +140,22 @@ def draw_rests(robot: RobotModel, load: np.ndarray, n_poses: int, rng: np.random
 
     Torques are MuJoCo's at rest, with offsets and Coulomb friction of 5 % of the largest torque.
     """
-    step, approach, rest = 1 / 250.0, 0.05, 0.6
+    step = 1 / 250.0
+    approach = 0.05
+    rest = 0.6
     poses = rng.uniform(
         np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0), (n_poses, len(robot.joint_names))
     )
-    ramp, hold = np.linspace(-1.0, 0.0, round(0.4 / step), endpoint=False), np.zeros(round(rest / step))
-    path, directions = [], []
+    ramp = np.linspace(-1.0, 0.0, round(0.4 / step), endpoint=False)
+    hold = np.zeros(round(rest / step))
+    path = []
+    directions = []
     for pose in poses:
         for side in (1.0, -1.0):
             path.append(pose + side * approach * np.concatenate([ramp, hold])[:, None])
             directions.append(np.full((len(ramp) + len(hold), len(pose)), side))
-    position, direction = np.concatenate(path), np.concatenate(directions)
+    position = np.concatenate(path)
+    direction = np.concatenate(directions)
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
     simulated.attach_load(load)
     torque = simulated.truth.gravity_torque(position)

@@ -40,7 +40,8 @@ def draw_pose(rng: np.random.Generator, distance: float = 2.0) -> NDArray:
     q *= np.sign(np.diag(r))
     q *= np.sign(np.linalg.det(q))
     transform = np.eye(4)
-    transform[:3, :3], transform[:3, 3] = q, rng.normal(scale=distance, size=3)
+    transform[:3, :3] = q
+    transform[:3, 3] = rng.normal(scale=distance, size=3)
     return transform
 
 
@@ -111,7 +112,8 @@ def add_ghosts(rng: np.random.Generator, positions: NDArray, fraction: float, di
 
 def fit_body(measured: NDArray, true: NDArray) -> NDArray:
     """Return the body `true` (P, 3) moved to fit `measured`, as a tracker reports it."""
-    a, b = true - true.mean(axis=0), measured - measured.mean(axis=0)
+    a = true - true.mean(axis=0)
+    b = measured - measured.mean(axis=0)
     u, _, vt = np.linalg.svd(b.T @ a)
     rotation = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
     return a @ rotation.T + measured.mean(axis=0)

@@ -9,7 +9,8 @@ def numerical_gradient(function: Callable[[np.ndarray], float], at: np.ndarray, 
     """Return the gradient of a scalar function, in the shape of `at`."""
     gradient = np.zeros_like(at)
     for index in np.ndindex(at.shape):
-        ahead, behind = at.copy(), at.copy()
+        ahead = at.copy()
+        behind = at.copy()
         ahead[index] += step
         behind[index] -= step
         gradient[index] = (function(ahead) - function(behind)) / (2 * step)

@@ -43,9 +43,13 @@ def moves(
     rests: tuple[float, float] = (0.3, 4.0),
 ) -> Motion:
     """Return minimum-jerk moves between random poses, with rests of random duration after every second one."""
-    limits, n = robot.limits, robot.n_joints
-    lower, upper = np.maximum(limits.lower, -2.5), np.minimum(limits.upper, 2.5)
-    parts, length, size = [], 0, int(duration * rate)
+    limits = robot.limits
+    n = robot.n_joints
+    lower = np.maximum(limits.lower, -2.5)
+    upper = np.minimum(limits.upper, 2.5)
+    parts = []
+    length = 0
+    size = int(duration * rate)
     pose = (lower + upper) / 2
     while length < size:
         end = (lower + upper) / 2 + 0.4 * (upper - lower) * rng.uniform(-1, 1, n)
@@ -70,7 +74,9 @@ def moves(
 
 def block(mass: float, center: tuple[float, float, float] = (0.03, -0.02, 0.1)) -> np.ndarray:
     """Return the parameters (10,) of a block of 10 x 8 x 12 cm."""
-    a, b, c = 0.1, 0.08, 0.12
+    a = 0.1
+    b = 0.08
+    c = 0.12
     inertia = mass / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b])
     return from_center_of_mass(mass, np.array(center), inertia)
 
@@ -80,11 +86,14 @@ def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np
     model = compile_arm(robot, 0.001)
     model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
     data = mujoco.MjData(model)
-    torque, waiting = np.empty_like(motion.q), list(loads)
+    torque = np.empty_like(motion.q)
+    waiting = list(loads)
     for k, time in enumerate(motion.time):
         while waiting and waiting[0][0] <= time:
             put_load(model, waiting.pop(0)[1])
-        data.qpos[:], data.qvel[:], data.qacc[:] = motion.q[k], motion.qd[k], motion.qdd[k]
+        data.qpos[:] = motion.q[k]
+        data.qvel[:] = motion.qd[k]
+        data.qacc[:] = motion.qdd[k]
         mujoco.mj_inverse(model, data)
         torque[k] = data.qfrc_inverse
     return torque
@@ -92,7 +101,8 @@ def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np
 
 def identified_model(robot: RobotModel) -> LinkModel:
     """Return the identified model of the arm."""
-    effort, speed = robot.limits.effort, robot.limits.velocity
+    effort = robot.limits.effort
+    speed = robot.limits.velocity
     coefficients = np.column_stack([COULOMB * effort, VISCOUS * effort / speed]).ravel()
     return LinkModel(robot, robot.parameters, FrictionModel(JointFriction()), coefficients, LinkSignals(10.0, 10.0, ""))
 
@@ -126,7 +136,8 @@ def measure_presliding(
     friction = np.empty_like(torque)
     friction[0] = coulomb * rng.uniform(-1, 1, n)
     step = np.diff(motion.q, axis=0)
-    kept, side = np.exp(-np.abs(step) / distance), coulomb * np.sign(step)
+    kept = np.exp(-np.abs(step) / distance)
+    side = coulomb * np.sign(step)
     taken = np.where(step == 0.0, -np.diff(torque, axis=0), 0.0)
     for k in range(len(step)):
         state = np.clip(friction[k] + taken[k], -coulomb, coulomb)

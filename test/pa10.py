@@ -61,7 +61,8 @@ def table_one(joint: int) -> FlexibleJoint:
 def single_joint_urdf(joint: int, scale: float = 1.0, row: FlexibleJoint | None = None) -> str:
     """Return one link, upright at q = 0 and falling towards positive q; `scale` is a factor of mass and inertia."""
     row = row or table_one(joint)
-    moment_x, moment_y = row.gravity_x / G, row.gravity_y / G
+    moment_x = row.gravity_x / G
+    moment_y = row.gravity_y / G
     mass = 2.0 * (moment_x**2 + moment_y**2) / row.inertia + 1.0  # for a positive inertia about the center
     about_centre = row.inertia - (moment_x**2 + moment_y**2) / mass
     inertial = _inertial(mass, (moment_y / mass, 0.0, moment_x / mass), (about_centre, about_centre, 0.5), scale)

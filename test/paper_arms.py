@@ -127,7 +127,8 @@ def puma() -> RobotModel:
 def cosine_motion(strokes, samples: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return positions, velocities, accelerations (N, n) of a motion to the stroke and back in 1 s, every 20 ms."""
     t = 0.02 * np.arange(1, samples + 1)[:, None]
-    half, rate = np.asarray(strokes) / 2, 2 * np.pi
+    half = np.asarray(strokes) / 2
+    rate = 2 * np.pi
     return (half * (1 - np.cos(rate * t)), half * rate * np.sin(rate * t), half * rate**2 * np.cos(rate * t))
 
 

@@ -1,6 +1,7 @@
 """Provide the URDF of a point mass on a massless rod, whose motion has a closed form."""
 
-MASS, LENGTH = 3.0, 0.7
+MASS = 3.0
+LENGTH = 0.7
 LIMIT = '<limit lower="-10" upper="10" velocity="20" effort="100"/>'
 
 

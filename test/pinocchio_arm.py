@@ -85,7 +85,8 @@ class MimickingArm:
         except TypeError:
             pytest.skip(f"Pinocchio {pinocchio.__version__} knows no joints that mimic others")
         self.model.gravity.linear = tree.gravity
-        self.data, self._rnea = self.model.createData(), pinocchio.rnea
+        self.data = self.model.createData()
+        self._rnea = pinocchio.rnea
         self.rows = [self.model.joints[self.model.getJointId(name)].idx_v for name in tree.joint_names]
         assert sorted(self.rows) == list(range(self.model.nv))
 

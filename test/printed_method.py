@@ -37,9 +37,11 @@ def printed_method(experiment: Experiment, cutoff: float) -> Printed:
     rows = low_pass.filter(regressor)[inner]
     torque = low_pass.filter(experiment.torque)[inner]
     solution = np.linalg.lstsq(rows.reshape(-1, rows.shape[2]), torque.reshape(-1), rcond=None)[0]
-    links, drives = solution[: -4 * n], solution[-4 * n :].reshape(4, n)
+    links = solution[: -4 * n]
+    drives = solution[-4 * n :].reshape(4, n)
     through = rows[:, :, : -2 * n] @ solution[: -2 * n]
     deflection = low_pass.filter(motor.position - link.position)[inner]
-    deflection, through = deflection - deflection.mean(axis=0), through - through.mean(axis=0)
+    deflection = deflection - deflection.mean(axis=0)
+    through = through - through.mean(axis=0)
     stiffness = (deflection * through).sum(axis=0) / (deflection**2).sum(axis=0)
     return Printed(links, drives[0], drives[1], stiffness, drives[2], drives[3])

@@ -25,7 +25,9 @@ def random_urdf(rng: np.random.Generator, n_joints: int, prismatic_share: float 
 
 def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float = 0.4) -> str:
     """Return a tree below `base` with moving joints joint_1 … joint_n, some of which mimic an earlier one."""
-    parts, links, leading = [_link("base", rng)], ["base"], []
+    parts = [_link("base", rng)]
+    links = ["base"]
+    leading = []
     for i in range(1, n_links + 1):
         if rng.random() < 0.3:
             parts += [
@@ -38,7 +40,8 @@ def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float 
         kind = "prismatic" if rng.random() < 0.3 else "revolute"
         mimic = ""
         if mimics:
-            ratio, offset = float(rng.normal()), float(rng.normal())
+            ratio = float(rng.normal())
+            offset = float(rng.normal())
             mimic = f'<mimic joint="{rng.choice(leading)}" multiplier="{ratio!r}" offset="{offset!r}"/>'
         else:
             leading.append(f"joint_{i}")

@@ -27,7 +27,8 @@ UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
 CONVENTIONS = {"ur10e": EffortConvention("motor_current", UR10E_GAINS)}
 
 TX40_RATIOS = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
-TX40_POSITION_RATIOS, TX40_TORQUE_RATIOS = TX40_RATIOS.copy(), TX40_RATIOS.copy()
+TX40_POSITION_RATIOS = TX40_RATIOS.copy()
+TX40_TORQUE_RATIOS = TX40_RATIOS.copy()
 TX40_POSITION_RATIOS[5, 4] = TX40_TORQUE_RATIOS[4, 5] = 32.0
 TX40_ZERO = np.array([0.0, -np.pi / 2, np.pi / 2, 0.0, 0.0, 0.0])
 
@@ -42,7 +43,8 @@ def real_robot(name: str) -> RobotModel:
 
 def real_recording(name: str, file: str) -> Recording:
     """Return one recording with joint torques in N m."""
-    robot, path = real_robot(name), DATA / name / "develop" / f"{file}.npz"
+    robot = real_robot(name)
+    path = DATA / name / "develop" / f"{file}.npz"
     if name == "staubli_tx40":
         return _tx40(robot, path)
     if name == "kuka_kr300":
@@ -73,6 +75,8 @@ def _kr300() -> RobotModel:
 
 def _at_the_joints(robot: RobotModel, path: Path) -> Recording:
     """Return joint angles from motor angles in degrees, and motor torques times the gear ratios."""
-    data, ratios = np.load(path), json.loads((path.parents[1] / "published_para.json").read_text())["u"]
-    position, torque = np.radians(data["q_motor_deg"]), data["torque_abs_nm"] * np.array(ratios)
+    data = np.load(path)
+    ratios = json.loads((path.parents[1] / "published_para.json").read_text())["u"]
+    position = np.radians(data["q_motor_deg"])
+    torque = data["torque_abs_nm"] * np.array(ratios)
     return Recording(robot.joint_names, data["t"], position, np.full_like(position, np.nan), torque, source=path.name)

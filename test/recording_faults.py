@@ -81,7 +81,8 @@ def torque_sign(case, rng):
 
 def position_sign(case, rng):
     j = _one(case, rng)
-    position, velocity = case.recording.position.copy(), case.recording.velocity.copy()
+    position = case.recording.position.copy()
+    velocity = case.recording.velocity.copy()
     position[:, j] *= -1
     velocity[:, j] *= -1
     return _within(_changed(case, position=position, velocity=velocity))
@@ -110,7 +111,8 @@ def position_swap(case, rng):
 
 def _within(case: Case) -> Case | None:
     """Return the case if its positions exceed the limits by less than half a turn, otherwise None."""
-    limits, position = case.robot.limits, case.recording.position
+    limits = case.robot.limits
+    position = case.recording.position
     beyond = np.maximum(limits.lower - position.min(axis=0), position.max(axis=0) - limits.upper)
     return case if np.all(beyond < np.pi) else None
 
@@ -227,7 +229,8 @@ def filtered_all(case, rng):
     """Low-pass all signals steeply at 0.5 to 1 of the highest frequency of the motion."""
     recording, rate = _uniform(case.recording)
     low_pass = LowPass(rng.uniform(0.5, 1.0) * case.bandwidth, rate)
-    position, torque = low_pass.filter(recording.position), low_pass.filter(recording.torque)
+    position = low_pass.filter(recording.position)
+    torque = low_pass.filter(recording.torque)
     return replace(case, recording=replace(recording, position=position, torque=torque))
 
 

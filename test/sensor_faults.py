@@ -35,7 +35,9 @@ def frozen_torque(case: Case, rng: np.random.Generator) -> Case | None:
     recording = case.recording
     torque = recording.torque.copy()
     j = rng.choice(_heavy(case))
-    spread, step, put = np.nanstd(torque[:, j]), float(np.median(np.diff(recording.time))), 0
+    spread = np.nanstd(torque[:, j])
+    step = float(np.median(np.diff(recording.time)))
+    put = 0
     for _ in range(int(rng.integers(1, 6))):
         length = int(rng.uniform(0.2, 2.0) / step)
         first = int(rng.integers(50, max(51, len(torque) - length - 50)))
@@ -51,7 +53,8 @@ def torque_drops(case: Case, rng: np.random.Generator) -> Case:
     """Set 5 to 35 % of the samples of a torque to zero, in intervals of 1 to 50 samples."""
     torque = case.recording.torque.copy()
     j = rng.choice(_heavy(case))
-    longest, share = int(rng.integers(1, 51)), rng.uniform(0.05, 0.35)
+    longest = int(rng.integers(1, 51))
+    share = rng.uniform(0.05, 0.35)
     while np.mean(torque[:, j] == 0) < share:
         first = int(rng.integers(len(torque)))
         torque[first : first + int(rng.integers(1, longest + 1)), j] = 0.0
@@ -62,7 +65,8 @@ def position_ratio(case: Case, rng: np.random.Generator) -> Case | None:
     """Multiply a joint's angle by two, a half, or a gear ratio of 30 to 160."""
     j = rng.choice(_heavy(case))
     ratio = rng.choice([0.5, 2.0, rng.uniform(30, 160)])
-    position, velocity = case.recording.position.copy(), case.recording.velocity.copy()
+    position = case.recording.position.copy()
+    velocity = case.recording.velocity.copy()
     position[:, j] *= ratio
     velocity[:, j] *= ratio
     faulty = replace(case, recording=replace(case.recording, position=position, velocity=velocity))
@@ -127,7 +131,8 @@ def _matters(case: Case, faulty: Case) -> bool:
     The residual of least squares is compared with MATTERS of the torque and VISIBLE times that of the correct geometry.
     """
     heavy = _heavy(case)
-    right, wrong = _left(case)[heavy], _left(faulty)[heavy]
+    right = _left(case)[heavy]
+    wrong = _left(faulty)[heavy]
     more = np.sqrt(np.maximum(wrong**2 - right**2, 0.0))
     size = np.nanstd(case.recording.torque, axis=0)[heavy]
     return bool(np.any((more > MATTERS * size) & (wrong > VISIBLE * right)))
@@ -135,8 +140,10 @@ def _matters(case: Case, faulty: Case) -> bool:
 
 def _left(case: Case) -> np.ndarray:
     """Return the RMS residual (n,) of the linear model in N m, with each joint weighted by its torque."""
-    recording, n = case.recording, case.robot.n_joints
-    time, position = recording.time, recording.position
+    recording = case.recording
+    n = case.robot.n_joints
+    time = recording.time
+    position = recording.position
     rows = np.linspace(20, len(time) - 21, ROWS).astype(int)
     step = max(1, round(0.04 / float(np.median(np.diff(time)))))
     before, now, after = (np.clip(rows + k * step, 0, len(time) - 1) for k in (-1, 0, 1))

@@ -85,9 +85,11 @@ DYNAMIXEL = Servos(
 
 def viper(seed: int = 0, **changes: object) -> ServoArm:
     """Return six Dynamixels in the proportions of a ViperX 300."""
-    links, before = "", "base"
+    links = ""
+    before = "base"
     for name, xyz, axis, mass, center, reach in _VIPER:
-        long, thin = mass * reach**2 / 12, mass * 0.04**2 / 6
+        long = mass * reach**2 / 12
+        thin = mass * 0.04**2 / 6
         inertia = [thin + long, thin + long, thin + long]
         inertia[["1", "0", "0"].index("1") if axis == "1 0 0" else 2] = thin + long / 4
         links += f"""<link name="{name}_link"><inertial><mass value="{mass}"/><origin xyz="{center}"/><inertia ixx="{
@@ -134,7 +136,8 @@ def draw_arm(robot: RobotModel, servos: Servos, seed: int, **changes: object) ->
 
 def motion(arm: ServoArm, duration: float, rate: float, start: np.ndarray | None = None) -> CommandSeries:
     """Return commands (K, n): sums of sines up to the bandwidth of servos of a few hertz, starting at rest."""
-    rng, n = arm.rng, arm.robot.n_joints
+    rng = arm.rng
+    n = arm.robot.n_joints
     limits = arm.robot.limits
     time = np.arange(0.0, duration, 1 / rate)
     slow = np.arange(1, 7) * 0.07 + 0.02 * rng.uniform(size=(n, 6))
@@ -189,10 +192,12 @@ def record(
         ]
     )
     for k in range(steps):
-        place[k], speed[k] = data.qpos[joints], data.qvel[joints]
+        place[k] = data.qpos[joints]
+        speed[k] = data.qvel[joints]
         data.ctrl[order] = control[k]
         mujoco.mj_step(model, data)
-    place[steps], speed[steps] = data.qpos[joints], data.qvel[joints]
+    place[steps] = data.qpos[joints]
+    speed[steps] = data.qvel[joints]
     sampled = sampled[sampled < TIMESTEP * steps]
     # MuJoCo's velocities belong to the middle of the previous step.
     times = TIMESTEP * np.arange(steps + 1)
@@ -219,13 +224,15 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
         if joint.get("name") not in arm.robot.joint_names:
             joint.set("type", "fixed")
     spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"))
-    spec.option.timestep, spec.option.gravity = TIMESTEP, arm.robot.gravity
+    spec.option.timestep = TIMESTEP
+    spec.option.gravity = arm.robot.gravity
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     true_values = {name: arm.per_joint(name) for name in ("stiffness", "damping", "armature", "friction", "viscous")}
     for j, name in enumerate(arm.robot.joint_names):
         joint = spec.joint(name)
         joint.limited = joint.actfrclimited = False  # limits of the URDF
-        joint.armature, joint.frictionloss = true_values["armature"][j], true_values["friction"][j]
+        joint.armature = true_values["armature"][j]
+        joint.frictionloss = true_values["friction"][j]
         if np.ndim(joint.damping):
             joint.damping[0] = true_values["viscous"][j]
         else:
@@ -235,7 +242,8 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
         servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         servo.set_to_position(kp=true_values["stiffness"][j], kv=true_values["damping"][j])
         if np.isfinite(arm.servos.force):
-            servo.forcelimited, servo.forcerange = True, [-arm.servos.force, arm.servos.force]
+            servo.forcelimited = True
+            servo.forcerange = [-arm.servos.force, arm.servos.force]
     return spec.compile()
 
 
@@ -249,7 +257,8 @@ def truth(arm: ServoArm, poses: np.ndarray) -> dict[str, np.ndarray]:
 
     MuJoCo's implicit damping acts like additional inertia of half a step times the damping.
     """
-    robot, q = arm.robot, poses
+    robot = arm.robot
+    q = poses
     viscous = arm.per_joint("viscous") + arm.per_joint("damping")
     armature = arm.per_joint("armature") + viscous * TIMESTEP / 2
     weightless = RobotModel(robot.chain, gravity=np.zeros(3))

@@ -12,7 +12,9 @@ from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.recording import Recording, WrenchSeries
 
 TOPIC = "/wrench"
-RATE, DWELL_S, MOVE_S = 50.0, 1.5, 1.5
+RATE = 50.0
+DWELL_S = 1.5
+MOVE_S = 1.5
 NOISE = np.repeat([0.1, 0.004], 3)
 BIAS = np.repeat([10.0, 0.5], 3)
 LINK = """<link name="l{k}"><inertial><origin xyz="{center}"/><mass value="{mass}"/>
@@ -43,18 +45,22 @@ class HeldLoad:
 
     def record(self, readings: np.ndarray, rng: np.random.Generator) -> Recording:
         """Return a recording of dwells in which the sensor reads `readings` (M, 6) with noise."""
-        stay, move = round(DWELL_S * RATE), round(MOVE_S * RATE)
+        stay = round(DWELL_S * RATE)
+        move = round(MOVE_S * RATE)
         blend = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, move + 1) / (move + 1))[:, None]
-        q, w = [], []
+        q = []
+        w = []
         for k in range(len(self.position)):
             for parts, values in ((q, self.position), (w, readings)):
                 parts.append(np.repeat(values[k : k + 1], stay, axis=0))
                 if k + 1 < len(self.position):
                     parts.append(values[k] + blend * (values[k + 1] - values[k]))
-        position, wrench = np.concatenate(q), np.concatenate(w)
+        position = np.concatenate(q)
+        wrench = np.concatenate(w)
         position = position + 1e-5 * rng.standard_normal(position.shape)
         wrench = wrench + NOISE * rng.standard_normal(wrench.shape)
-        time, unknown = np.arange(len(position)) / RATE, np.full_like(position, np.nan)
+        time = np.arange(len(position)) / RATE
+        unknown = np.full_like(position, np.nan)
         series = WrenchSeries(time, wrench[:, :3], wrench[:, 3:], self.robot.tip)
         return Recording(
             self.robot.joint_names, time, position, unknown, unknown, wrenches={TOPIC: series}, source="run"
@@ -63,7 +69,8 @@ class HeldLoad:
 
 def random_arm(rng: np.random.Generator) -> RobotModel:
     """Return an arm of five to seven revolute joints with links of random sizes."""
-    n, parts = int(rng.integers(5, 8)), ['<robot name="arm"><link name="l0"/>']
+    n = int(rng.integers(5, 8))
+    parts = ['<robot name="arm"><link name="l0"/>']
     for k in range(1, n + 1):
         heavy = 6.0 * (1 - k / (n + 2)) * rng.uniform(0.5, 1.5)
         center = " ".join(f"{x:.4f}" for x in rng.uniform([-0.05, -0.05, 0.05], [0.05, 0.05, 0.15]))
@@ -111,7 +118,8 @@ def held_load(seed: int, poses: int = 30, deflection: float = 0.0) -> HeldLoad:
 
 def add_fault(held: HeldLoad, fault: str, rng: np.random.Generator) -> tuple[HeldLoad, np.ndarray]:
     """Return the experiment and readings (M, 6) of a sensor with a fault of FAULTS."""
-    size, middle = len(held.position), int(rng.integers(len(held.position) // 4, 3 * len(held.position) // 4))
+    size = len(held.position)
+    middle = int(rng.integers(len(held.position) // 4, 3 * len(held.position) // 4))
     axis = int(rng.integers(3))
     wrench = held.wrench.copy()
     if fault == "reversed":

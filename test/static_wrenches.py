@@ -13,7 +13,8 @@ from dynid_ros.recording import Recording, WrenchSeries
 GRAVITY = 9.80665
 BIAS = np.array([3.0, -5.0, 8.0, 0.2, -0.3, 0.1])
 NOISE = np.repeat([0.05, 0.002], 3)
-MASS, CENTER = 1.3, np.array([0.01, -0.02, 0.06])
+MASS = 1.3
+CENTER = np.array([0.01, -0.02, 0.06])
 SENSOR = """<mujoco><option gravity="0 0 -9.80665"/><worldbody><body><freejoint/>
   <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
   <body><site name="sensor"/><inertial pos="{center}" mass="{mass}" diaginertia="0.003 0.002 0.001"/></body>

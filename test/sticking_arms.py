@@ -176,20 +176,24 @@ class StickingArm:
         """
         n = commanded.shape[1]
         stiffness = friction.coulomb / 5e-4
-        harmonic, phase = rng.integers(1, 9, (3, n)), rng.uniform(0, 2 * np.pi, (3, n))
+        harmonic = rng.integers(1, 9, (3, n))
+        phase = rng.uniform(0, 2 * np.pi, (3, n))
         size = rng.uniform(0.5, 1.0, n)
         asymmetry = friction.asymmetry * rng.uniform(-1, 1, n)
         scatter = np.ones(n)
         gravity = self.pinocchio.gravity_torque
         load = gravity(commanded[0])
         stick = friction.coulomb * rng.uniform(-1, 1, n)
-        positions, torques = np.empty_like(commanded), np.empty_like(commanded)
+        positions = np.empty_like(commanded)
+        torques = np.empty_like(commanded)
         resting = np.ones(n, bool)
         before = commanded[0]
         for k, target in enumerate(commanded):
             moving = target != before
             if not moving.any() and k:
-                positions[k], torques[k], resting = positions[k - 1], torques[k - 1], ~moving
+                positions[k] = positions[k - 1]
+                torques[k] = torques[k - 1]
+                resting = ~moving
                 continue
             begins = moving & resting
             scatter[begins] = 1 + friction.scatter * rng.standard_normal(n)[begins]
@@ -203,7 +207,8 @@ class StickingArm:
             stick = np.clip(stick, -lower, upper)
             positions[k] = target - stick / stiffness
             torques[k] = gravity(positions[k]) + stick
-            load, before = new, target
+            load = new
+            before = target
         return positions, torques
 
 
@@ -228,7 +233,9 @@ class Way:
         """Return positions (N, n), `move` per minimum-jerk segment, and a mask (M,) of ends of dwells."""
         s = np.arange(1, move + 1) / move
         smooth = (s**3 * (10 - 15 * s + 6 * s**2))[:, None]
-        parts, rests, count = [self.points[0][None]], [], 1
+        parts = [self.points[0][None]]
+        rests = []
+        count = 1
         for before, after, rest in zip(self.points[:-1], self.points[1:], self.rests[1:], strict=True):
             parts += [before + smooth * (after - before), np.tile(after, (dwell * rest, 1))]
             count += move + dwell * rest

@@ -82,7 +82,8 @@ def fixture_fusion_arm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fusion")
     text = planar_arm.urdf(joints=("Revolute 1", "Revolute 2", "Revolute 12"))
     (folder / "arm.urdf").write_text(text)
-    robot, rng = RobotModel.from_urdf(text), np.random.default_rng(0)
+    robot = RobotModel.from_urdf(text)
+    rng = np.random.default_rng(0)
     q, qd, qdd = rng.uniform(-2, 2, (3, 2000, 3))
     torque = robot.inverse_dynamics(q, qd, qdd) + [1.0, 0.8, 0.3] * np.sign(qd) + [0.5, 0.4, 0.2] * qd
     torque += rng.normal(0.0, 0.01, torque.shape)
@@ -116,7 +117,8 @@ def test_units_of_directional_and_coupled_terms():
 
 BENCH = CASES / "bench5.urdf"
 JOINTS = ("yaw", "shoulder", "elbow", "wrist", "roll")
-CHECK, LINKS = ("check",), ("identify", "links", "--output", "out")
+CHECK = ("check",)
+LINKS = ("identify", "links", "--output", "out")
 
 
 def answer(capsys, folder, monkeypatch, urdf, recording, *command):
@@ -203,7 +205,8 @@ def test_motion_for_an_arm_with_rounded_right_angles(capsys, tmp_path):
 
 
 def test_rounded_right_angle_is_a_right_angle():
-    friction, text = FrictionModel(JointFriction(coulomb=True, viscous=True, offset=True)), BENCH.read_text()
+    friction = FrictionModel(JointFriction(coulomb=True, viscous=True, offset=True))
+    text = BENCH.read_text()
     ranks = [
         RobotModel.from_urdf(variant).base_parameters(friction).rank
         for variant in (text, text.replace("1.5707963268", "1.571"))
@@ -220,16 +223,21 @@ def test_urdf_with_blanks_in_joint_names_is_read():
 
 def stepped_motion(rate, joints=(1, 2, 3, 4), steps=5):
     """Return times (N,), positions (N, 5) and approach directions (N, 5) of joints that rotate singly in steps."""
-    middle, reach = np.array([0.3, -0.6, 0.4, 0.2, 0.5]), np.array([1.5, 1.0, 1.2, 1.2, 1.5])
+    middle = np.array([0.3, -0.6, 0.4, 0.2, 0.5])
+    reach = np.array([1.5, 1.0, 1.2, 1.2, 1.5])
     stops = []
     for joint in joints:
         for side in (1, -1):
             for step in np.linspace(-side, side, steps):
                 stops.append((side, middle + step * reach * (np.arange(5) == joint)))
-    rest, move = round(0.8 * rate), round(1.2 * rate)
+    rest = round(0.8 * rate)
+    move = round(1.2 * rate)
     s = np.arange(1, move + 1)[:, None] / move
-    way, aside = s**3 * (10 - 15 * s + 6 * s**2), 64 * (s * (1 - s)) ** 3
-    position, direction, pose = [], [], stops[0][1] - 0.1
+    way = s**3 * (10 - 15 * s + 6 * s**2)
+    aside = 64 * (s * (1 - s)) ** 3
+    position = []
+    direction = []
+    pose = stops[0][1] - 0.1
     for side, goal in stops:
         position += [pose + way * (goal - pose) - side * 0.1 * aside, np.tile(goal, (rest, 1))]
         direction.append(np.full((move + rest, 5), side))
@@ -240,7 +248,8 @@ def stepped_motion(rate, joints=(1, 2, 3, 4), steps=5):
 
 def write_rests(path, rate, tilt=0.0, joints=(1, 2, 3, 4)):
     gravity = 9.80665 * np.array([-np.sin(tilt), 0.0, -np.cos(tilt)])
-    robot, rng = RobotModel.from_urdf(BENCH, gravity=gravity), np.random.default_rng(0)
+    robot = RobotModel.from_urdf(BENCH, gravity=gravity)
+    rng = np.random.default_rng(0)
     time, position, direction = stepped_motion(rate, joints)
     velocity = np.gradient(position, 1 / rate, axis=0)
     torque = robot.inverse_dynamics(position, velocity, np.gradient(velocity, 1 / rate, axis=0))
@@ -274,7 +283,8 @@ def test_low_sampling_rate_is_no_fault(rate, capsys, tmp_path, monkeypatch):
     ],
 )
 def test_implausible_wrist_sensor_is_refused(fault, words, capsys, tmp_path, monkeypatch):
-    robot, rng = RobotModel.from_urdf(BENCH), np.random.default_rng(0)
+    robot = RobotModel.from_urdf(BENCH)
+    rng = np.random.default_rng(0)
     time, position, _ = stepped_motion(20, steps=6)
     rotation = np.array([pose[:3, :3] for pose in robot.forward_kinematics(position)[:, -1]])
     force = 1.2 * np.einsum("nji,j->ni", rotation, robot.gravity)
@@ -303,7 +313,8 @@ def test_implausible_wrist_sensor_is_refused(fault, words, capsys, tmp_path, mon
 def test_repeated_poses_of_a_tracker_are_missing():
     """Repeat the last pose exactly, as a tracker does during occlusions of 0.3 s every 2 s."""
     take = record_rotation(swing_angle(110.0, 1500), place_markers(), np.random.default_rng(0), 2e-4)
-    markers, hidden = take.markers.copy(), np.zeros(1500, bool)
+    markers = take.markers.copy()
+    hidden = np.zeros(1500, bool)
     for start in range(300, 1500, 500):
         hidden[start : start + 75] = True
         markers[hidden[: start + 75].nonzero()[0][-75:]] = markers[start - 1]
@@ -336,7 +347,9 @@ def test_saturating_servos_are_reported(capsys, tmp_path, monkeypatch):
     (tmp_path / "arm.urdf").write_text(text)
     time = np.arange(0.0, 20.0, 0.001)
     commands = 0.7 + 0.5 * np.sin(1.3 * time) + 0.4 * np.sin(3.1 * time)
-    q, v, path = 0.0, 0.0, []
+    q = 0.0
+    v = 0.0
+    path = []
     for goal in commands:
         effort = np.clip(20.0 * (goal - q), -1.5, 1.5) + 9.80665 * 0.3 * np.cos(q) - 1.0 * v
         v += 0.001 * effort / 0.12

@@ -31,7 +31,8 @@ def fixture_weigh(tmp_path_factory):
         inputs += ["--model", files.model] if model else []
         return run(capsys, "identify", "load", *inputs, "--output", folder / "out", *options)
 
-    weigh.files, weigh.folder = files, folder
+    weigh.files = files
+    weigh.folder = folder
     return weigh
 
 
@@ -162,7 +163,8 @@ def of_ur10e(capsys, what, *options):
 @pytest.mark.slow
 @real
 def test_ur10e_identifies_its_load(tmp_path, capsys, no_report):
-    (empty,), (loaded,) = ur10e("20_02_19_14harm50sec"), ur10e("20_02_19_14harm50secLoad")
+    (empty,) = ur10e("20_02_19_14harm50sec")
+    (loaded,) = ur10e("20_02_19_14harm50secLoad")
     code, _, err = of_ur10e(capsys, "load", "--recording", loaded, "--unloaded", empty, "--output", tmp_path)
     assert code == 0, err
     load = load_identified(tmp_path / "identified.yaml")["load"]

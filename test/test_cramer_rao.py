@@ -18,7 +18,8 @@ WELL = ("Iyy1", "coulomb 1", "viscous 1", "stiffness 1", "motor_inertia 1", "mot
     [("Iyy1", "inertia"), ("mcz1", "gravity_x"), ("coulomb 1", "coulomb"), ("stiffness 1", "stiffness")],
 )
 def test_sensitivities_are_differences_of_the_motion(name, field):
-    joint, step = 5, 1e-4
+    joint = 5
+    step = 1e-4
     row = pa10.table_one(joint)
     motor, _ = experiments.single_joint_motion(joint)
 

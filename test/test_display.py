@@ -61,7 +61,8 @@ def test_labels_have_link_and_unit():
 
 
 def test_functions_accept_one_pose():
-    robot, rng = ur10(), np.random.default_rng(0)
+    robot = ur10()
+    rng = np.random.default_rng(0)
     q, qd, qdd = rng.normal(size=(3, 6))
     for one, many in (
         (robot.inverse_dynamics(q, qd, qdd, robot.parameters), robot.inverse_dynamics([q], [qd], [qdd])),

@@ -75,7 +75,8 @@ def test_processes_end_with_their_parent(tmp_path):
     )
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     done = subprocess.run([sys.executable, "-c", program], env=path, capture_output=True, text=True, check=False)
-    pid, deadline = int(done.stdout), time.monotonic() + 20.0
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 20.0
     while runs(pid):
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -17,7 +17,8 @@ def test_eq_10_and_pinocchio_agree(joint):
     by_pinocchio = flexible_motion.arm_motion(pa10.single_joint_urdf(joint), springs, motor, smoothing)
     time = np.arange(0.0, motor.period, 0.004)
     for settled in (False, True):
-        first, second = by_eq_10.at(time, settled), by_pinocchio.at(time, settled)
+        first = by_eq_10.at(time, settled)
+        second = by_pinocchio.at(time, settled)
         np.testing.assert_allclose(first, second, atol=2e-6, rtol=0)
     # The effect of smoothing is far below the noise.
     assert np.abs(links.at(time, True) - by_eq_10.at(time, True)).max() < 0.5 * experiments.LINK_NOISE
@@ -28,9 +29,11 @@ def test_torque_is_the_sum_of_links_friction_and_motors():
     row = pa10.table_one(3)
     motor, links = experiments.single_joint_motion(3)
     experiment = experiments.single_joint(3, noise=0.0)
-    step, (q,) = 1e-3, experiment.exact[2].T
+    step = 1e-3
+    (q,) = experiment.exact[2].T
     before, after = (links.at(experiment.time + shift, True)[:, 0] for shift in (-step, step))
-    qd, qdd = (after - before) / (2 * step), (after - 2 * q + before) / step**2
+    qd = (after - before) / (2 * step)
+    qdd = (after - 2 * q + before) / step**2
     _, qd_m, qdd_m = (array[:, 0] for array in motor.at(experiment.time))
     torque = row.inertia * qdd - row.gravity_x * np.sin(q) + row.gravity_y * np.cos(q)
     torque += row.coulomb * np.sign(qd) + row.viscous * qd + row.motor_inertia * qdd_m + row.motor_viscous * qd_m
@@ -46,9 +49,11 @@ def test_six_joints_obey_pinocchios_inverse_dynamics():
     springs = experiments.arm_springs()
     model = pa10.pinocchio_model(pa10.arm_urdf())
     data = model.createData()
-    time, step = np.arange(0.0, motor.period, 0.01), 5e-4
+    time = np.arange(0.0, motor.period, 0.01)
+    step = 5e-4
     before, q, after = (links.at(time + shift, True) for shift in (-step, 0.0, step))
-    qd, qdd = (after - before) / (2 * step), (after - 2 * q + before) / step**2
+    qd = (after - before) / (2 * step)
+    qdd = (after - 2 * q + before) / step**2
     steady = (np.abs(qd) > 0.05).all(axis=1)
     assert steady.sum() > 50
     moving = np.array([pin.rnea(model, data, *sample) for sample in zip(q, qd, qdd, strict=True)])

@@ -139,7 +139,8 @@ def fixture_installed(request, tmp_path_factory):
 def test_commands(installed, tmp_path):
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     planar_recording().write_npz(tmp_path / "run.npz")
-    arm, recording = ("--urdf", "arm.urdf"), ("--recording", "run.npz")
+    arm = ("--urdf", "arm.urdf")
+    recording = ("--recording", "run.npz")
     search = ("--base-frequency", "0.2", "--harmonics", "2", "--starts", "2", "--workers", "2")
     assert installed.run(tmp_path, "excite", *arm, "--acceleration-limits", "4", *search, "--output", "motion") in (
         0,

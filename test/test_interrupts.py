@@ -50,7 +50,8 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-m", "dynid_ros.cli", *arguments.split()])
         self.code = None
         # Before exec, the child has this process' modules mapped and would forward an interrupt to pytest.
-        command, deadline = Path(f"/proc/{self.pid}/cmdline"), time.monotonic() + WAIT
+        command = Path(f"/proc/{self.pid}/cmdline")
+        deadline = time.monotonic() + WAIT
         while b"dynid_ros.cli" not in command.read_bytes():
             assert time.monotonic() < deadline
             time.sleep(0.001)
@@ -119,7 +120,8 @@ def folder(tmp_path_factory):
     (path / "arm.urdf").write_text(planar_arm.urdf())
     robot, _ = link_experiment.build_planar()
     one = link_experiment.record(robot, 1.3 * robot.parameters, 0)
-    count, span = 40, one.time[-1] + one.time[1] - 2 * one.time[0]
+    count = 40
+    span = one.time[-1] + one.time[1] - 2 * one.time[0]
     at = np.concatenate([one.time + k * span for k in range(count)])
     tiled = (np.tile(values, (count, 1)) for values in (one.position, one.velocity, one.torque))
     Recording(one.joint_names, at, *tiled).write_npz(path / "long.npz")
@@ -159,7 +161,8 @@ def test_second_interrupt_ends_a_command_immediately(start, name):
 @pytest.mark.parametrize("library", ["numpy", "scipy"])
 def test_interrupt_ends_a_starting_command(start, library):
     terminal = start("validate --urdf arm.urdf --model none.yaml --recording long.npz --output out.csv")
-    maps, deadline = Path(f"/proc/{terminal.pid}/maps"), time.monotonic() + WAIT
+    maps = Path(f"/proc/{terminal.pid}/maps")
+    deadline = time.monotonic() + WAIT
     while library not in maps.read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
     terminal.press()

@@ -31,7 +31,8 @@ class Truth:
     @classmethod
     def draw(cls, rng: np.random.Generator, robot: RobotModel, positions: bool = False) -> "Truth":
         """Draw gain errors of ±10 %, offsets of ±5 % of the range, and noise of a dwell's mean of 0.07 % of it."""
-        n, range_ = robot.n_joints, robot.limits.effort
+        n = robot.n_joints
+        range_ = robot.limits.effort
         return cls(
             1 / (1 + rng.choice([-0.1, 0.1], n)),
             rng.choice([-0.05, 0.05], n) * range_,
@@ -44,7 +45,8 @@ class Truth:
 
 def sound(truth: Truth) -> Truth:
     """Return the arm with ideal sensors."""
-    ones, zeros = np.ones_like(truth.gain), np.zeros_like(truth.gain)
+    ones = np.ones_like(truth.gain)
+    zeros = np.zeros_like(truth.gain)
     return replace(truth, gain=ones, offset=zeros, position_gain=ones, position_offset=zeros)
 
 
@@ -69,7 +71,8 @@ def experiment(
     _, q, direction, plain, carrying = _statics(holds, STEPS, tuple(gravity), joints)
     torque = np.vstack([plain, carrying]) if loaded else plain
     times = 2 if loaded else 1
-    q, direction = np.tile(q, (times, 1)), np.tile(direction, (times, 1))
+    q = np.tile(q, (times, 1))
+    direction = np.tile(direction, (times, 1))
     readings = (torque + truth.coulomb * direction) / truth.gain + truth.offset
     part = np.repeat(np.arange(times), len(plain))
     readings += rng.normal(0.0, 1.0, q.shape) * truth.noise
@@ -87,7 +90,9 @@ def recording(
     _, q, direction, plain, carrying = _statics(1, STEPS, tuple(gravity))
     torque = ((carrying if loaded else plain) + truth.coulomb * direction) / truth.gain + truth.offset
     move = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0, 1, 20))[:, None]
-    path, readings, last = [], [], q[0]
+    path = []
+    readings = []
+    last = q[0]
     for pose, side, reading in zip(q, direction, torque, strict=True):
         before = pose - 0.05 * side
         path += [last + move * (before - last), before + move * (pose - before), np.tile(pose, (50, 1))]

@@ -33,7 +33,8 @@ PEAK = 1.875
 """Ratio of the largest to the mean speed of a minimum-jerk move."""
 APPROACH = 0.05
 """Distance of the approach of joints that do not rotate in rad."""
-GAIN, OFFSET = 0.1, 0.05
+GAIN = 0.1
+OFFSET = 0.05
 NOISE = 0.005 / np.sqrt(40)
 """Noise of a dwell's mean relative to the range."""
 COULOMB = (0.02, 0.1)
@@ -105,7 +106,8 @@ def draw(conditions: SensorConditions, seed: int) -> SensorExperiment:
         truth.carry(body)
         arrivals.append(_arrive(truth, model, joints, travel, conditions.speed))
     position, torque = (np.vstack(both) for both in zip(*arrivals, strict=True))
-    gain, offset = 1 / (1 + rng.choice([-GAIN, GAIN], n)), rng.choice([-OFFSET, OFFSET], n) * size
+    gain = 1 / (1 + rng.choice([-GAIN, GAIN], n))
+    offset = rng.choice([-OFFSET, OFFSET], n) * size
     part = np.repeat([0, 1], len(q))
     samples = Samples(
         position=position,
@@ -129,9 +131,12 @@ def _known(name: str) -> tuple[RobotModel, ArmTruth, np.ndarray, float]:
 
 def _rotations(robot, conditions, rng):
     """Return poses (M, n) of the dwells, and the distance (M, n) of each joint's move to them."""
-    n, steps = robot.n_joints, conditions.steps
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
-    poses, travels = [], []
+    n = robot.n_joints
+    steps = conditions.steps
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
+    poses = []
+    travels = []
     for joint in list(range(n)) * conditions.poses:
         ends = lower[joint] + (upper[joint] - lower[joint]) * np.array([0.05, 0.95])
         angles = np.linspace(*ends, steps)
@@ -146,7 +151,8 @@ def _rotations(robot, conditions, rng):
 
 
 def _largest_gravity(robot, truth: ArmTruth) -> np.ndarray:
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
     poses = np.random.default_rng(0).uniform(lower, upper, (300, robot.n_joints))
     largest = np.abs(truth.gravity_torque(poses)).max(axis=0)
     return np.maximum(largest, 0.05 * largest.max())
@@ -209,8 +215,10 @@ class _Poses:
     """Gravity torque (M, n) in poses, its slope and the inertia (M, n, n)."""
 
     def __init__(self, truth: ArmTruth, q: np.ndarray) -> None:
-        units, still = np.eye(q.shape[1]), np.zeros_like(q)
-        self.q, self.gravity = q, truth.gravity_torque(q)
+        units = np.eye(q.shape[1])
+        still = np.zeros_like(q)
+        self.q = q
+        self.gravity = truth.gravity_torque(q)
         columns = [truth.drive_torque(q, still, np.tile(unit, (len(q), 1))) - self.gravity for unit in units]
         self.inertia = np.stack(columns, axis=2)
         self.slope = np.stack([(truth.gravity_torque(q + 1e-4 * u) - self.gravity) / 1e-4 for u in units], axis=2)
@@ -229,7 +237,8 @@ def _arrive(truth: ArmTruth, model: _Poses, joints: _Joints, travel, speed):
     # Springs and dampers are integrated implicitly for stability.
     diagonal = joints.rotor + STEP * (damping + joints.viscous + STEP * (stiffness + bristles))
     inverse = np.linalg.inv(true.inertia + np.diag(diagonal))
-    off, velocity = -travel.copy(), np.zeros_like(travel)
+    off = -travel.copy()
+    velocity = np.zeros_like(travel)
     # Initially, the joint comes from the other side, and the mass has deflected the servo.
     bristle = -np.sign(travel) * joints.presliding
     off += (model.gravity - true.gravity) / stiffness
@@ -240,7 +249,9 @@ def _arrive(truth: ArmTruth, model: _Poses, joints: _Joints, travel, speed):
         way = s**3 * (10 - 15 * s + 6 * s**2) - 1
         rate = 30 * s**2 * (1 - s) ** 2 / duration
         bend = 60 * s * (1 - s) * (1 - 2 * s) / duration**2
-        desired, desired_velocity, desired_acceleration = travel * way, travel * rate, travel * bend
+        desired = travel * way
+        desired_velocity = travel * rate
+        desired_acceleration = travel * bend
         feed = model.gravity + _times(model.slope, desired) + _times(model.inertia, desired_acceleration)
         drive = feed + joints.rotor * desired_acceleration
         drive += stiffness * (desired - off) + damping * (desired_velocity - velocity)

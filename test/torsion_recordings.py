@@ -36,7 +36,9 @@ def kuka_recording(path: Path) -> Recording:
 
 def kuka_parts(run: Recording) -> list[tuple[str, slice, slice]]:
     """Return divisions of a recording: name, fitted slice and predicted slice."""
-    third, half, n = run.n_samples // 3, run.n_samples // 2, run.n_samples
+    third = run.n_samples // 3
+    half = run.n_samples // 2
+    n = run.n_samples
     return [
         ("first half", slice(0, half), slice(half, n)),
         ("second half", slice(half, n), slice(0, half)),
@@ -72,8 +74,13 @@ def flexible_joint(
     """
     rng = np.random.default_rng(seed)
     rate = 2 * np.pi * speed * np.array([0.15, 0.4, 0.65, 0.9])
-    phase, size = rng.uniform(0, 2 * np.pi, 4), amplitude * np.array([1.0, 0.5, 0.25, 0.15])
-    inertia, rotor, moment, coulomb, viscous = 40.0, 15.0, 300.0, 20.0, 30.0
+    phase = rng.uniform(0, 2 * np.pi, 4)
+    size = amplitude * np.array([1.0, 0.5, 0.25, 0.15])
+    inertia = 40.0
+    rotor = 15.0
+    moment = 300.0
+    coulomb = 20.0
+    viscous = 30.0
 
     def link(t, order=0):
         return (size * rate**order * np.sin(np.multiply.outer(t, rate) + phase + order * np.pi / 2)).sum(axis=-1)

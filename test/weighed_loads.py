@@ -62,7 +62,8 @@ def drive_torque(trial: load_experiments.LoadExperiment, load: np.ndarray | None
 
 def record_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int = 0) -> Recording:
     """Return moves and rests with the load, dropped at time `drop` in s; the arm is the identified one, with noise."""
-    trial, model = experiment(seed), arm(seed).model
+    trial = experiment(seed)
+    model = arm(seed).model
     rng = np.random.default_rng(seed)
     time, q, qd, qdd = online_experiment.moves(trial.robot, until, rate, rng)
     simulated = SimulatedArm(trial.robot, drives=Drives(0.0, 0.0))

@@ -36,7 +36,9 @@ LOAD = (0.15, 0.45)
 """Mass relative to the arm's, at most 3 kg."""
 HEAVIEST = 3.0
 SENSING = ("exact", "jitter", "filtered")
-JITTER_S, LOSS, DRIVER_CUTOFF_HZ = (2e-4, 3e-3), 0.01, (6.0, 12.0)
+JITTER_S = (2e-4, 3e-3)
+LOSS = 0.01
+DRIVER_CUTOFF_HZ = (6.0, 12.0)
 SPRING = (0.1, 0.3)
 """Torque of a spring at 1 rad relative to the joint's largest."""
 
@@ -86,7 +88,8 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
         sensing: one of SENSING: exact stamps; noisy stamps and 1 % lost samples; or torques after a causal second-order
             low-pass at 6 to 12 Hz.
     """
-    robot, rng = arm(name), np.random.default_rng([23, seed, known])
+    robot = arm(name)
+    rng = np.random.default_rng([23, seed, known])
     n = robot.n_joints
     load = block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
     motions = [
@@ -99,8 +102,11 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
     scale = torque_scale(simulated.truth.drive_torque(*motions[0]))
     springs = scale * rng.uniform(*SPRING, n) * (rng.random(n) < 0.5) * ~own_gravity(robot)
     terms, coefficients = _terms(robot, scale, rng)
-    gains, noise = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(*NOISE, n)
-    offset, friction_seed, correlation = rng.uniform(-0.03, 0.03, n), rng.integers(2**31), rng.uniform(*CORRELATION)
+    gains = 1 + GAIN_ERROR * rng.standard_normal(n)
+    noise = rng.uniform(*NOISE, n)
+    offset = rng.uniform(-0.03, 0.03, n)
+    friction_seed = rng.integers(2**31)
+    correlation = rng.uniform(*CORRELATION)
     sensing_rng = np.random.default_rng([29, seed, known])
     jitter = sensing_rng.uniform(*JITTER_S)
     driver_cutoff = sensing_rng.uniform(*DRIVER_CUTOFF_HZ)
@@ -132,7 +138,8 @@ def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeE
 
 def _terms(robot: RobotModel, scale: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
     """Return presliding friction that depends on the load of some joints, saturates in others, and may stick."""
-    joints, coefficients = [], []
+    joints = []
+    coefficients = []
     for largest in scale:
         joint = JointFriction(
             sliding_length=float(np.exp(rng.uniform(*np.log([2e-4, 3e-3])))),

@@ -80,7 +80,8 @@ class CarriedMotion:
             turn: (3,) rotation vector of the sensor's axes in the tip's in rad; None: random.
         """
         duration = self.time[-1] - MARGIN
-        time, readings_at = np.arange(0.0, duration, 1 / rate), np.arange(0.0, duration, 1 / sensor.rate)
+        time = np.arange(0.0, duration, 1 / rate)
+        readings_at = np.arange(0.0, duration, 1 / sensor.rate)
         q = CubicSpline(self.time, self.position)(time)
         q = np.round((q + rng.normal(0.0, encoder, q.shape)) / ENCODER_STEP) * ENCODER_STEP
         drawn = np.radians(sensor.turn) * rng.standard_normal(3)
@@ -110,7 +111,8 @@ def random_load(rng: np.random.Generator) -> np.ndarray:
 def carried_motion(name: str, duration: float, seed: int) -> CarriedMotion:
     """Return a random load on one of `clean_recordings.ARMS` in a random Fourier motion with a period of 5 s."""
     rng = np.random.default_rng([seed, round(1000 * duration)])
-    robot, load = arm(name), random_load(rng)
+    robot = arm(name)
+    load = random_load(rng)
     time = np.arange(-MARGIN, duration + MARGIN, 1 / FINE)
     motion = fourier_motion(robot, time, 0.2, rng)
     truth = SimulatedArm(robot)

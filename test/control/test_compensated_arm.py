@@ -135,7 +135,8 @@ def make_trajectory_route(model_file, **settings):
         desired = np.array([bench.compensator.desired])
         controlled.trajectory.topic(TrajectoryPoints(names, [0.0], desired, effort=[torque]), bench.arm.time)
 
-    bench.apply_torque, bench.before_step = send, lambda: controlled.update(PERIOD_S)
+    bench.apply_torque = send
+    bench.before_step = lambda: controlled.update(PERIOD_S)
     return bench, controlled
 
 
@@ -143,7 +144,8 @@ def make_trajectory_route(model_file, **settings):
 def test_effort_after_an_abort_ends_with_the_next_joint_state(model_file, has_goal):
     """Without commands the controller aborts and holds with the effort of the last action goal, or none."""
     bench, controlled = make_trajectory_route(model_file, cmd_timeout=0.1)
-    send, trajectory = bench.apply_torque, controlled.trajectory
+    send = bench.apply_torque
+    trajectory = controlled.trajectory
     stale = np.array([0.0, -40.0, -20.0, 0.0, 0.0, 0.0])
     if has_goal:
         names = bench.arm.robot.joint_names

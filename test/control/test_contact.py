@@ -13,7 +13,8 @@ from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.model import RobotModel
 
-RATE_HZ, NOISE_NM = 250.0, 0.3
+RATE_HZ = 250.0
+NOISE_NM = 0.3
 
 
 def draw_filtered_noise(duration: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,8 @@ from dynid_ros.control import State, Timing
 from dynid_ros.control.descent import MAX_BRAKING_S, REST_S, Descent
 from dynid_ros.errors import ControlError
 
-RAMP_S, SPEED_RAD_S = 2.0, 0.2
+RAMP_S = 2.0
+SPEED_RAD_S = 0.2
 
 ACTING_TORQUE = [-8.0, 3.0]
 RATE = make_joint_settings().rate

@@ -115,7 +115,8 @@ def test_invalid_bandwidth_is_refused(bandwidth):
 
 def test_uncertainty_agrees_with_parameters_drawn_from_covariance():
     robot = RobotModel.from_urdf(planar_urdf())
-    model, rng = build_model(robot), np.random.default_rng(2)
+    model = build_model(robot)
+    rng = np.random.default_rng(2)
     exact_arm = KnownArm(model)
     size = exact_arm.decided_columns.size
     root = 0.002 * rng.normal(size=(size, size))

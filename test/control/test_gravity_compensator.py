@@ -270,7 +270,8 @@ class Recorder:
         ramp_starts = state is State.RAMPING_IN and self.state in (State.DISABLED, State.FAULT)
         if command is not None or ramp_starts or (state is State.FAULT and self.state is not State.FAULT):
             self.time = time
-        self.last, self.state = torque, state
+        self.last = torque
+        self.state = state
 
 
 EVENTS = st.one_of(
@@ -298,7 +299,8 @@ def test_random_events_keep_rate_and_limit(events):
     joints = make_joint_settings()
     compensator = GravityCompensator(pendulum_gravity, joints, TIMING)
     record = Recorder(compensator)
-    time, position = 100.0, [1.0, 0.3]
+    time = 100.0
+    position = [1.0, 0.3]
     for gap, (kind, first, second) in events:
         time += gap
         command = None

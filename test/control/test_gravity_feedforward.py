@@ -139,7 +139,8 @@ def test_load_tilt_and_angle_torque_combine(demo_robot):
         make_gravity(demo_robot, own_angles=lambda q: [2.0] * len(q)).carrying(make_load("tool")).tilting(lambda: down)
     )
     tilted = RobotModel.from_urdf(demo_robot.urdf, gravity=down)
-    q, last = START.tolist(), demo_robot.tip_columns
+    q = START.tolist()
+    last = demo_robot.tip_columns
     parameters = demo_robot.parameters.copy()
     parameters[last] += LoadFrames(demo_robot).parameters(make_load("tool"))[last]
     expected = tilted.gravity_torque(START, parameters) + 2.0

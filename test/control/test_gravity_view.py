@@ -51,7 +51,8 @@ def joint_poses(arm, q):
 
 @pytest.mark.parametrize("load", [None, LOAD])
 def test_center_and_torque_agree_with_pinocchio(load):
-    view, arm = GravityView.from_settings(make_settings(), URDF), make_pinocchio_arm(load)
+    view = GravityView.from_settings(make_settings(), URDF)
+    arm = make_pinocchio_arm(load)
     if load is not None:
         view.carry(load)
     for q in np.random.default_rng(0).uniform(-2, 2, (20, 6)):

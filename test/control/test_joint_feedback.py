@@ -89,7 +89,8 @@ def test_torque_is_that_of_pd_feedback():
 
 
 def test_desired_pose_moves_to_its_target_at_its_velocity():
-    feedback, settings = hold_pose(), make_gains(stiffness=[100.0], damping=[10.0], setpoint_velocity=[0.5, 0.25, 9.0])
+    feedback = hold_pose()
+    settings = make_gains(stiffness=[100.0], damping=[10.0], setpoint_velocity=[0.5, 0.25, 9.0])
     feedback.aim([0.5, -0.5, math.nan])
     for _ in range(50):
         torque = feedback.torque(settings, 0.01, feedback.desired, [0.0] * 3)
@@ -125,7 +126,10 @@ def test_friction_compensation_grows_with_velocity():
 def test_friction_compensation_sustains_no_motion(delay, stiffness):
     """The measured velocity is noisy and up to 40 ms late; the joint comes to rest and stays."""
     rng = random.Random(1)
-    inertia, coulomb, viscous, dt = 0.5, 4.0, 2.0, 1e-3
+    inertia = 0.5
+    coulomb = 4.0
+    viscous = 2.0
+    dt = 1e-3
     damping = [10.0] if stiffness else [0.0]
     fraction = 0.8
     settings = make_gains(
@@ -135,7 +139,10 @@ def test_friction_compensation_sustains_no_motion(delay, stiffness):
         viscous=[fraction * viscous],
         friction_velocity=0.04,
     )
-    feedback, position, velocity, delayed = hold_pose(), 0.2, 0.0, [0.0] * (delay + 1)
+    feedback = hold_pose()
+    position = 0.2
+    velocity = 0.0
+    delayed = [0.0] * (delay + 1)
     velocity = 1.0
     travelled = 0.0
     for step in range(6000):

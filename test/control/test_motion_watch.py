@@ -12,7 +12,9 @@ class Watched:
     """Two joints, of which joint `joint` moves at a given speed after its torque changed by `push`."""
 
     def __init__(self, push, *, joint=1, velocity=(0.0, 0.0)):
-        self.watch, self.joint, self.time = MotionWatch(), joint, 0.0
+        self.watch = MotionWatch()
+        self.joint = joint
+        self.time = 0.0
         self.position = [0.3, -0.4]
         self.watch.begin(self.position, velocity, [push * (k == joint) for k in range(2)])
 
@@ -40,7 +42,8 @@ def test_motion_along_the_torque_rises_and_against_it_sinks(push, direction):
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
 def test_repeated_departure_at_one_torque_is_caused_by_it(push):
-    watched, direction = Watched(push), push / abs(push)
+    watched = Watched(push)
+    direction = push / abs(push)
     verdicts = []
     for _ in range(6):
         verdicts.append(watched.move(direction * SPEED_RAD_S, 0.5))
@@ -53,7 +56,8 @@ def test_repeated_departure_at_one_torque_is_caused_by_it(push):
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
 def test_departures_at_different_torques_are_caused_by_a_hand(push):
-    watched, direction = Watched(push), push / abs(push)
+    watched = Watched(push)
+    direction = push / abs(push)
     for k in range(8):
         assert watched.move(direction * SPEED_RAD_S, 0.3 + 0.2 * (k % 2)) is Verdict.RISES
         watched.step(0.0, 0.2)
@@ -67,7 +71,8 @@ def test_moving_arm_is_guided(direction):
 
 @pytest.mark.parametrize("push", [2.0, -2.0])
 def test_continued_motion_is_guided(push):
-    watched, direction = Watched(push), push / abs(push)
+    watched = Watched(push)
+    direction = push / abs(push)
     assert watched.move(direction * SPEED_RAD_S, 0.5) is Verdict.RISES
     for _ in range(100):
         watched.step(direction * SPEED_RAD_S, 0.4)
@@ -77,7 +82,8 @@ def test_continued_motion_is_guided(push):
 @pytest.mark.parametrize("push", [2.0, -2.0])
 @pytest.mark.parametrize("carried", [0.5, 0.1])
 def test_repeated_rest_on_the_holding_spring_is_sinking(push, carried):
-    watched, direction = Watched(push), -push / abs(push)
+    watched = Watched(push)
+    direction = -push / abs(push)
     verdicts = []
     for _ in range(3):
         assert watched.move(direction * SPEED_RAD_S, 0.5) is Verdict.SINKS

@@ -45,7 +45,8 @@ def test_unknown_load_or_wrong_stiffness_leaves_part_of_the_sag(name):
 def test_enable_keeps_the_pose_and_set_points_make_no_step(name):
     make, pose = ARMS[name]
     loop = ServoLoop(make(seed=4)).start(pose)
-    before, resting = loop.command, loop.position
+    before = loop.command
+    resting = loop.position
     loop.enable().run(2.0)
     friction_deflection = loop.arm.per_joint("friction") / loop.arm.per_joint("stiffness")
     assert (np.abs(loop.commands[-100] - before) < friction_deflection + 1e-3).all(), (
@@ -128,7 +129,9 @@ def test_unknown_stiffness_is_refused():
 
 
 def test_joint_away_from_its_set_point_is_reported():
-    watch, servo, far = SetpointWatch(), make_offset(), 0.1 + DEVIATION_MARGIN + 0.01
+    watch = SetpointWatch()
+    servo = make_offset()
+    far = 0.1 + DEVIATION_MARGIN + 0.01
     assert not watch.doubt(0.0, ["lift"], servo, [0.0], [far])
     assert not watch.doubt(0.4, ["lift"], servo, [0.0], [far])
     assert "joint 'lift' stays 0.16" in watch.doubt(MIN_DEVIATION_TIME_S + 0.01, ["lift"], servo, [0.0], [far])

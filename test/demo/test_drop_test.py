@@ -14,7 +14,8 @@ ROBOT = RobotModel.from_urdf(build_urdf())
 
 @pytest.mark.parametrize("waist", [0.0, 1.1, -2.0, np.pi])
 def test_side_view_shows_true_lengths_for_any_waist_angle(waist):
-    shoulder, elbow = np.array([0.1, 0.9]), np.array([-0.4, 0.6])
+    shoulder = np.array([0.1, 0.9])
+    elbow = np.array([-0.4, 0.6])
     q = np.stack([np.full(2, waist), shoulder, elbow, np.zeros(2)], axis=1)
     sticks = SideView.from_motion(ROBOT, q).sticks(q)
     x = UPPER * np.cos(shoulder)

@@ -26,7 +26,8 @@ DROPPED = {"time": PUT_DOWN_S + 0.1, "noticed": PUT_DOWN_S + 0.2, "mass": -1.8}
 def fixture_demonstration(tmp_path_factory):
     """Return truth, folder of the file, and the observations of a run."""
     robot = RobotModel.from_urdf(demo_arm_urdf())
-    effort, speed = robot.limits.effort, robot.limits.velocity
+    effort = robot.limits.effort
+    speed = robot.limits.velocity
     rng = np.random.default_rng(0)
     sensors = Sensors.draw(effort, rng, torque_offset=0.0, torque_noise=0.005, position_noise=2e-5)
     drives = Drives(coulomb=online_experiment.COULOMB * effort, viscous=online_experiment.VISCOUS * effort / speed)
@@ -38,7 +39,8 @@ def fixture_demonstration(tmp_path_factory):
     folder = tmp_path_factory.mktemp("load")
     model = online_experiment.identified_model(robot)
     LoadIdentification(robot, model).fit(recording).save(folder / "identified.yaml")
-    online, estimates = OnlineIdentification(robot, "load", model), []
+    online = OnlineIdentification(robot, "load", model)
+    estimates = []
     for row, (time, position, torque) in enumerate(
         zip(recording.time, recording.position, recording.torque, strict=True)
     ):

@@ -108,7 +108,8 @@ def check_python(words: list[str]) -> None:
 
 
 def check_ros2(words: list[str]) -> None:
-    verb, rest = words[0], words[1:]
+    verb = words[0]
+    rest = words[1:]
     if verb in ("run", "launch") and rest[0] != "dynid_ros":
         return
     if verb == "run":

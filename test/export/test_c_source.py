@@ -121,7 +121,9 @@ def test_torque_agrees_with_the_model(tmp_path):
     arm = CArm(arm_of(robot, friction, coefficients), tmp_path)
     time = np.linspace(0.0, 4.0, 400)[:, None]
     speed = np.linspace(1.0, 3.0, robot.n_joints)
-    q, qd, qdd = np.sin(speed * time), speed * np.cos(speed * time), -(speed**2) * np.sin(speed * time)
+    q = np.sin(speed * time)
+    qd = speed * np.cos(speed * time)
+    qdd = -(speed**2) * np.sin(speed * time)
     q[100:110], qd[100:110] = q[100], 0.0  # standstill
     expected = LinkModel(robot, robot.parameters, friction, coefficients, None).predict(q, qd, qdd)
     memory = arm.memory_type()

@@ -181,7 +181,8 @@ def test_urdf_of_gravity_has_its_torque(gravity, capsys):
     code, out, _ = run(capsys, *list_arguments(gravity, "urdf", "new.urdf"))
     assert code == 0
     assert "the centre that moved most is" in out
-    new, (old, expected) = RobotModel.from_urdf("new.urdf"), load_gravity_torque(gravity, "arm.urdf")
+    new = RobotModel.from_urdf("new.urdf")
+    old, expected = load_gravity_torque(gravity, "arm.urdf")
     for q in np.random.default_rng(2).normal(size=(10, 3)):
         np.testing.assert_allclose(new.gravity_torque([q])[0], expected(q), atol=1e-9)
     np.testing.assert_allclose(new.parameters[::10], old.parameters[::10])

@@ -73,13 +73,16 @@ def read_sdf(text, robot):
             inertial_pose[:3, 3],
             inertial_pose[:3, :3] @ tensor @ inertial_pose[:3, :3].T,
         )
-        owner, placement, joint = name, np.eye(4), None
+        owner = name
+        placement = np.eye(4)
+        joint = None
         while joint is None and owner is not None:
             if owner in robot.link_names:
                 break
             parent, step, joint = parent_of(owner)
             if joint is None:
-                owner, placement = parent, step @ placement
+                owner = parent
+                placement = step @ placement
         if owner in robot.link_names:
             lumps[owner] = lumps.get(owner, 0) + transformed(body, placement)
     return joints, lumps
@@ -113,7 +116,8 @@ def test_torque_agrees_with_drake(arm, tmp_path):
     trees = pytest.importorskip("pydrake.multibody.tree")
     parsing = pytest.importorskip("pydrake.multibody.parsing")
     write_sdf(arm, tmp_path / "arm.sdf")
-    plant, robot = plants.MultibodyPlant(0.0), arm.robot
+    plant = plants.MultibodyPlant(0.0)
+    robot = arm.robot
     parsing.Parser(plant).AddModels(str(tmp_path / "arm.sdf"))
     plant.mutable_gravity_field().set_gravity_vector(robot.gravity)
     plant.Finalize()

@@ -34,8 +34,10 @@ class CoalRoom:
     """
 
     def __init__(self, case: RandomWorkspace, package_directories: Sequence[str | Path] = ()) -> None:
-        self._pin, self._coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")
-        pin, robot = self._pin, case.robot
+        self._pin = pytest.importorskip("pinocchio")
+        self._coal = pytest.importorskip("coal")
+        pin = self._pin
+        robot = case.robot
         self.arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
         full = pin.buildModelFromXML(robot.urdf)
         geometry = pin.buildGeomFromUrdfString(
@@ -63,11 +65,13 @@ class CoalRoom:
                 body.geometry.buildConvexHull(True, "Qt")
                 body.geometry = body.geometry.convex
         self._data, self._hull_data = self._geometry.createData(), self._hulls.createData()
-        lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+        lower = np.maximum(robot.limits.lower, -np.pi)
+        upper = np.minimum(robot.limits.upper, np.pi)
         probes = self._compute_distances(np.random.default_rng(0).uniform(lower, upper, (N_PROBES, robot.n_joints)))
         links = np.array([thing == LINKS for thing in self.things])
         first = np.array([min(self._joints[a], 2) == 1 for a, _ in pairs])
-        touching, near = np.all(probes <= 0, axis=0), np.all(probes < self.min_distances, axis=0)
+        touching = np.all(probes <= 0, axis=0)
+        near = np.all(probes < self.min_distances, axis=0)
         self._kept = ~np.where(links, touching, near & first)
         self.min_distances = np.where(links & near, 0.0, self.min_distances)[self._kept]
         self.things = [thing for thing, kept in zip(self.things, self._kept, strict=True) if kept]
@@ -88,7 +92,9 @@ class CoalRoom:
 
     def _compute_distances(self, positions: np.ndarray) -> np.ndarray:
         """Return the distances (N, P) of convex hulls, which are quick, and of the shapes if hulls are too near."""
-        pin, model, data = self._pin, self.arm.model, self.arm.data
+        pin = self._pin
+        model = self.arm.model
+        data = self.arm.data
         distances = np.empty((len(positions), len(self._geometry.collisionPairs)))
         for position, row in zip(positions, distances, strict=True):
             pin.computeDistances(model, data, self._hulls, self._hull_data, self.arm.configuration(position))
@@ -106,7 +112,8 @@ class CoalRoom:
         boxes = []
         for obstacle in case.obstacles:
             pose = np.array(obstacle.pose)
-            lower, upper = np.array(obstacle.lower), np.array(obstacle.upper)
+            lower = np.array(obstacle.lower)
+            upper = np.array(obstacle.upper)
             place = self._pin.SE3(pose[:3, :3], pose[:3, :3] @ ((lower + upper) / 2) + pose[:3, 3])
             boxes.append(
                 (f"obstacle '{obstacle.name}'", case.clearance, self._add(obstacle.name, upper - lower, place))

@@ -68,7 +68,8 @@ class Robot(Node):
         self.executor.create_task(self.destroy_subscription, self.controller)
 
     def _tick(self):
-        before, self._published = self._published, time.monotonic()
+        before = self._published
+        self._published = time.monotonic()
         self.late = max(self.late, self._published - before - PERIOD_S)
         self.publish()
 
@@ -167,10 +168,12 @@ class Bench:
         wait(lambda: not any(self.torque))
         commands = [(sent, torque_of(message)) for sent, message in list(self.robot.commands)]
         start = max(i for i, (_, torque) in enumerate(commands) if torque == pytest.approx(safe, abs=1e-6))
-        slope, jitter = abs(safe[1]) / FAULT_RAMP_S, JITTER_S + self.robot.late
+        slope = abs(safe[1]) / FAULT_RAMP_S
+        jitter = JITTER_S + self.robot.late
         for (before, last), (sent, torque) in pairwise(commands[start:]):
             assert 0.0 <= abs(last[1]) - abs(torque[1]) <= slope * (sent - before + jitter)
-        start_time, end_time = commands[min(start + 1, len(commands) - 1)][0], commands[-1][0]
+        start_time = commands[min(start + 1, len(commands) - 1)][0]
+        end_time = commands[-1][0]
         assert end_time - commands[start][0] > FAULT_RAMP_S - jitter
         assert end_time - start_time < FAULT_RAMP_S + PERIOD_S + jitter
         time.sleep(0.1)

@@ -15,7 +15,8 @@ from std_msgs.msg import String
 
 from dynid_ros.files.bounded import share_path
 
-FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
+FORWARD = "forward_effort_controller"
+TRAJECTORY = "joint_trajectory_controller"
 START = [0.0, 0.5, 1.0, 0.0, 0.8, 0.0]
 RATE_HZ = 250.0
 NOISELESS = {"torque_noise": 0.0, "torque_offset": "[0.0]", "position_noise": 0.0, "velocity_noise": 0.0}
@@ -29,7 +30,8 @@ class ControllerStack:
     """Processes of one run with logs in a folder, positions (N, 6) in rad, and the last state text of each node."""
 
     def __init__(self, folder: Path, route: str) -> None:
-        self.folder, self.route = folder, route
+        self.folder = folder
+        self.route = route
         self._processes: dict[str, subprocess.Popen] = {}
         self.node = Node("driver")
         self.position: list[list[float]] = []

@@ -26,7 +26,8 @@ LATCHED = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 TOPIC = "/joint_trajectory_controller/joint_trajectory"
 START = [0.4, -0.3, 0.2]
 SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
-MAX_VELOCITY, MAX_ACCELERATION = 3.0, 12.0
+MAX_VELOCITY = 3.0
+MAX_ACCELERATION = 12.0
 STAMP_TOLERANCE_S = 0.02
 """Time in s by which the stamp of a trajectory that starts at once may be later than its message."""
 PARAMETERS = {
@@ -51,7 +52,9 @@ class Robot(Node):
         self.joints = list(planar_arm.JOINTS)
         self.named = ["finger", "joint_3", "joint_1", "joint_2"]
         self.state = np.array([START, [0.0] * 3, [0.0] * 3])
-        self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
+        self.spline = None
+        self.spline_start = 0.0
+        self.spline_end = 0.0
         self.pending = None
         self.fault = None
         self.spoil = lambda message: None  # changes each joint state
@@ -97,10 +100,12 @@ class Robot(Node):
         order = [message.joint_names.index(name) for name in self.joints]
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
         if time_[0] > 0:
-            time_, points = [0.0, *time_], np.concatenate([[self.state], points])
+            time_ = [0.0, *time_]
+            points = np.concatenate([[self.state], points])
         spline = BPoly.from_derivatives(time_, points)
         self.spline = spline, spline.derivative(1), spline.derivative(2)
-        self.spline_start, self.spline_end = start, time_[-1]
+        self.spline_start = start
+        self.spline_end = time_[-1]
 
     def interpolate(self, time_):
         elapsed = min(max(time_ - self.spline_start, 0.0), self.spline_end)

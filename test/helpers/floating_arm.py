@@ -219,7 +219,8 @@ def lead(stranger: Stranger, minutes: float, *, watched: bool = True, seed: int 
         seed: seed of sensors and hand.
     """
     rng = np.random.default_rng(seed)
-    alarms, forces = [], []
+    alarms = []
+    forces = []
     for k in range(round(6.0 * minutes)):
         arm = FloatingArm(stranger, seed=seed + k)
         if not watched:

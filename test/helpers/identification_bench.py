@@ -23,7 +23,8 @@ class IdentificationBench:
     def __init__(self, make_node: Callable[[], Node], **parameters: object) -> None:
         arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
         rclpy.init(args=["--ros-args", *arguments])
-        self.node, self.client = make_node(), rclpy.create_node("client")
+        self.node = make_node()
+        self.client = rclpy.create_node("client")
         self.caller = ServiceCaller(self.client)
         self.thread = SpinThread(self.node)
 

@@ -9,7 +9,8 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 
 BASIC_TERMS = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
 ALL_TERMS = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
-RATE, BANDWIDTH = 500.0, 25.0
+RATE = 500.0
+BANDWIDTH = 25.0
 
 
 def build_model(robot: RobotModel, friction: JointFriction = BASIC_TERMS, seed: int = 0) -> LinkModel:
@@ -22,6 +23,7 @@ def build_model(robot: RobotModel, friction: JointFriction = BASIC_TERMS, seed: 
 
 def make_motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
     time = np.arange(0.0, duration, 1 / RATE)
-    rate, phase = 1.0 + 0.7 * np.arange(n), 0.4 * np.arange(n)
+    rate = 1.0 + 0.7 * np.arange(n)
+    phase = 0.4 * np.arange(n)
     angle = np.multiply.outer(time, rate) + phase
     return time, 0.8 * np.sin(angle), 0.8 * rate * np.cos(angle), -0.8 * rate**2 * np.sin(angle)

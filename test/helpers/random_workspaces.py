@@ -72,7 +72,9 @@ def _table_below(free: RandomWorkspace, reach: float, rng: np.random.Generator) 
 
 
 def _table_beside(free: RandomWorkspace, reach: float, rng: np.random.Generator) -> RandomWorkspace:
-    top, near, depth = rng.uniform(-0.1, 0.5) * reach, rng.uniform(0.1, 0.6) * reach, 0.8 * reach
+    top = rng.uniform(-0.1, 0.5) * reach
+    near = rng.uniform(0.1, 0.6) * reach
+    depth = 0.8 * reach
     thickness = 0.05 if rng.random() < 0.5 else reach
     size = np.array([depth, rng.uniform(0.6, 2.0) * reach, thickness])
     bench = _box("bench", size, [0.0, 0.0, top - thickness / 2], rng.uniform(-np.pi, np.pi), near + depth / 2)
@@ -100,7 +102,8 @@ def _cluttered_table(free: RandomWorkspace, reach: float, rng: np.random.Generat
     boxes = [_box("table", np.array([2.0 * reach, 2.0 * reach, 0.1]), [0.0, 0.0, top - 0.05])]
     for number in range(int(rng.integers(2, 6))):
         size = rng.uniform(0.08, 0.35, 3) * reach
-        angle, far = rng.uniform(-np.pi, np.pi), rng.uniform(0.3, 0.8) * reach
+        angle = rng.uniform(-np.pi, np.pi)
+        far = rng.uniform(0.3, 0.8) * reach
         boxes.append(
             _box(
                 f"box {number + 1}",
@@ -191,7 +194,8 @@ def _maybe_floor(free: RandomWorkspace, reach: float, rng: np.random.Generator) 
 
 def _reach(robot: RobotModel) -> float:
     """Return the largest distance of the tip from the base in random poses within the limits or a turn, in m."""
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
     poses = robot.forward_kinematics(np.random.default_rng(0).uniform(lower, upper, (500, robot.n_joints)))
     return float(np.linalg.norm((poses[:, -1] @ robot.tip_offset)[:, :3, 3], axis=1).max())
 

@@ -35,7 +35,8 @@ class Bench:
         self.robot.create_subscription(String, "/recorder/bag", lambda m: self.bags.append(m.data), LATCHED)
         self.robot.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10)
         settings = {"output_folder": str(folder)} | (parameters or {})
-        self.process, self.recorder = None, None
+        self.process = None
+        self.recorder = None
         if process is not None:
             self.process = process("recorder", settings)
         else:

@@ -21,7 +21,8 @@ class SimulatorBench:
     def __init__(self, client: Callable[[], Node], *arguments: str, **parameters: object) -> None:
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
         rclpy.init(args=["--ros-args", *arguments, *words])
-        self.node, self.client = SimulatorNode(), client()
+        self.node = SimulatorNode()
+        self.client = client()
         self.threads = NodeThreads(self.node, self.client)
 
     def close(self) -> None:

@@ -5,7 +5,8 @@ import pytest
 from helpers.command_watch import JITTER_S, CommandWatch
 from std_msgs.msg import Float64MultiArray
 
-RATE, LIMIT = 100.0, 20.0
+RATE = 100.0
+LIMIT = 20.0
 
 
 def record_torques(times, torques):

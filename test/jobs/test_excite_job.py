@@ -80,14 +80,16 @@ def test_design_complements_earlier_recordings(tmp_path):
     assert np.linalg.matrix_rank(recorded_rows) == recorded_rows.shape[1] - 3
     results = {}
     for name, earlier in (("alone", ()), ("added", (recorded,))):
-        limits, workspace = MotionLimits.of(ROBOT, 4.0), Workspace(ROBOT)
+        limits = MotionLimits.of(ROBOT, 4.0)
+        workspace = Workspace(ROBOT)
         job = excite(
             "fourier", ROBOT, limits, workspace, tmp_path / name, recorded=earlier, starts=1, **CONDITION_SEARCH
         )
         motion = job.design.plan.trajectory.sample(100.0)
         all_rows = np.vstack([recorded_rows, stack_regressor(motion.position, motion.velocity, motion.acceleration)])
         results[name] = (*evaluate_regressor(all_rows), job)
-    (alone, alone_errors, _), (added, added_errors, job) = results["alone"], results["added"]
+    alone, alone_errors, _ = results["alone"]
+    added, added_errors, job = results["added"]
     assert added < 0.7 * alone
     assert np.exp(np.mean(np.log(added_errors / alone_errors))) < 1
     assert job.design.plan.condition_number == pytest.approx(added, rel=0.05)

@@ -26,7 +26,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, demo_arm_urdf, simulate
 from dynid_ros.trajectories import MotionLimits, Workspace
 
-FLEXIBLE_ROBOT, PA10_JOINT = pa10.single_joint_robot(2), pa10.table_one(2)
+FLEXIBLE_ROBOT = pa10.single_joint_robot(2)
+PA10_JOINT = pa10.table_one(2)
 PRIOR_VALUES = {name: getattr(PA10_JOINT, name) for name in PRIOR}
 RESONANCE_HZ = np.sqrt(PA10_JOINT.stiffness / (pa10.LIGHTER * PA10_JOINT.inertia)) / (2 * np.pi)
 FLEXIBLE_LIMITS = MotionLimits.of(FLEXIBLE_ROBOT, acceleration_limits=30.0)

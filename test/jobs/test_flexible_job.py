@@ -19,7 +19,8 @@ from dynid_ros.jobs.run import run
 
 pytestmark = pytest.mark.slow
 
-ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
+ROBOT = pa10.single_joint_robot(2)
+TRUTH = pa10.table_one(2)
 TERMS = ("stiffness", "motor_inertia", "motor_viscous", "link_coulomb", "link_viscous")
 TOLERANCES = {
     "stiffness": 0.02,

@@ -58,7 +58,8 @@ def test_act_passes_if_the_arm_floats_and_fails_if_it_falls(tmp_path):
 
 def test_motion_without_dwells_suggests_slow_samples(tmp_path):
     """The motion is slow but never at rest, so it has slow samples but no static ones."""
-    robot, time = demo_robot(), np.arange(0.0, 40.0, 0.01)
+    robot = demo_robot()
+    time = np.arange(0.0, 40.0, 0.01)
     phase = np.linspace(0.0, np.pi, 6)
     position = 0.5 * np.sin(0.3 * time[:, None] + phase)
     torque = robot.gravity_torque(position)

@@ -179,7 +179,8 @@ def test_recording_of_another_robot_is_refused():
 
 @real
 def test_ur10e_excitation_is_enough_for_links():
-    robot, recording = real_robot("ur10e"), real_recording("ur10e", "20_02_10-30sec_12harm")
+    robot = real_robot("ur10e")
+    recording = real_recording("ur10e", "20_02_10-30sec_12harm")
     quality = judge(robot, recording)
     assert quality.enough
     assert quality.rank == quality.full_rank
@@ -191,7 +192,8 @@ def test_ur10e_excitation_is_enough_for_links():
 
 @real
 def test_ur10e_single_joint_is_not_enough_for_links():
-    robot, recording = real_robot("ur10e"), real_recording("ur10e", "20_01_22-joint_3")
+    robot = real_robot("ur10e")
+    recording = real_recording("ur10e", "20_01_22-joint_3")
     quality = judge(robot, recording)
     assert not quality.enough
     assert quality.rank < quality.full_rank
@@ -225,7 +227,8 @@ def test_load_change_is_reported_instead_of_a_drift():
 
 def test_load_in_one_of_two_recordings_is_detected():
     robot = chain()
-    bare, run = simulate_run(robot, 0), simulate_run(robot, 1)
+    bare = simulate_run(robot, 0)
+    run = simulate_run(robot, 1)
     finding = load_change([bare, replace(run, torque=run.torque + loaded_torque(robot, run))], distort(robot))
     assert finding.where == run.source
     assert "kg more than in the recording before" in finding.message

@@ -17,7 +17,8 @@ from dynid_ros.model import RobotModel
 
 ROBOT, _ = link_experiment.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
-FITTED, HELD_OUT = link_experiment.record(ROBOT, TRUTH), link_experiment.record(ROBOT, TRUTH, seed=1)
+FITTED = link_experiment.record(ROBOT, TRUTH)
+HELD_OUT = link_experiment.record(ROBOT, TRUTH, seed=1)
 QUICK_FIT = {"friction": link_experiment.FRICTION, "prior_weight": 1.0}
 
 

@@ -46,7 +46,8 @@ def test_arm_is_read_with_its_covariance(tmp_path):
 
 @pytest.mark.parametrize("kind", [1, 2])
 def test_tare_has_the_values_and_intervals_of_its_file(files, kind):
-    result, tare = files[0], read_tare(files[kind], ROBOT)
+    result = files[0]
+    tare = read_tare(files[kind], ROBOT)
     assert tare.body.parameters == pytest.approx(result.body.parameters)
     assert tare.confidence_intervals()[0] == pytest.approx(result.confidence_intervals()[0])
     assert tare.sources == ("loaded",)

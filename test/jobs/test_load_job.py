@@ -15,7 +15,8 @@ from dynid_ros.jobs.run import run
 from dynid_ros.model.friction import JointFriction
 
 EXPERIMENT = weighed_loads.experiment()
-ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
+ROBOT = EXPERIMENT.robot
+LOAD = EXPERIMENT.load
 
 
 def weigh(folder, recordings=(EXPERIMENT.loaded,), **settings):

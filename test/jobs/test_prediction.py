@@ -101,7 +101,8 @@ def identify_demo_gravity():
 
 
 def test_gravity_model_predicts_gravity_and_friction(tmp_path):
-    robot, recording = demo_robot(), planned_recording(1)
+    robot = demo_robot()
+    recording = planned_recording(1)
     model = identify_demo_gravity().save(tmp_path / "identified.yaml")
     job = predict(model, robot, recording, tmp_path / "pred.csv")
     assert "gravity and friction" in job.screen().full()

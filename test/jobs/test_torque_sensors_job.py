@@ -83,7 +83,8 @@ def test_calibration_with_a_mass_gives_gravity_with_covariance():
     robot = bench.aslant_robot()
     result = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit(plain, loaded)
     document = result.document()
-    gravity, exact = KnownGravity.of_document(document, robot), KnownGravity.of_urdf(robot)
+    gravity = KnownGravity.of_document(document, robot)
+    exact = KnownGravity.of_urdf(robot)
     error = gravity.moments - exact.moments
     assert error @ np.linalg.solve(gravity.covariance, error) < 33, "chi squared of 12 degrees of freedom: 0.1 %"
     np.testing.assert_array_equal(gravity.covariance, result.gravity.covariance)
@@ -148,7 +149,8 @@ def test_command_calibrates_with_and_without_mass_and_corrects(files, capsys):
 def test_motor_currents_give_torque_constants(files, capsys, monkeypatch, by_mass):
     """The accuracy is 1 % with a mass of unknown center or with known masses; one motor runs against its joint."""
     monkeypatch.chdir(files)
-    rng, robot = np.random.default_rng(21), bench.aslant_robot()
+    rng = np.random.default_rng(21)
+    robot = bench.aslant_robot()
     constants = np.array([11.98, 9.84, -10.76, 4.2, 3.1, 2.4])
     drawn = bench.Truth.draw(rng, robot)
     truth = replace(drawn, gain=constants, offset=np.zeros(6), noise=drawn.noise / np.abs(constants))

@@ -36,7 +36,8 @@ class Terminals:
     """Terminals in one folder; commands that do not end by themselves get their own."""
 
     def __init__(self, stack: ControllerStack, folder: Path) -> None:
-        self.stack, self.folder = stack, folder
+        self.stack = stack
+        self.folder = folder
         self.launched: list[subprocess.Popen] = []
 
     def type(self, command: str) -> None:

@@ -59,7 +59,8 @@ class SimulatedTime:
         while not self.closed:
             message = Clock()
             seconds = CLOCK_START_S + time.monotonic() - start
-            message.clock.sec, message.clock.nanosec = int(seconds), int(seconds % 1 * 1e9)
+            message.clock.sec = int(seconds)
+            message.clock.nanosec = int(seconds % 1 * 1e9)
             self.publisher.publish(message)
             time.sleep(TICK_S)
 
@@ -73,8 +74,13 @@ class Arm:
     """Launch files in namespace `left`, and a listener of their nodes."""
 
     def __init__(self, folder: Path, route: str, interface: str):
-        self.folder, self.route, self.interface = folder, route, interface
-        self.launched, self.latest, self.stamp, self.states = {}, None, 0.0, {}
+        self.folder = folder
+        self.route = route
+        self.interface = interface
+        self.launched = {}
+        self.latest = None
+        self.stamp = 0.0
+        self.states = {}
         self.client = rclpy.create_node("client", namespace="left")
         self.client.create_subscription(JointState, "joint_states", self._on_state, qos_profile_sensor_data)
         for topic in ("excitation/state", "gravity_compensation/state", "recorder/bag"):

@@ -100,7 +100,8 @@ def test_bodies_measured_as_poses():
     scene = simulate_experiment(rng, load_ur10(), frames=300)
     arm = PinocchioArm(scene.robot.urdf, scene.robot.joint_names, scene.robot.gravity)
     poses = np.array([arm.poses(row) for row in scene.link])
-    points, links = [], []
+    points = []
+    links = []
     for i in (2, 5):
         true = body_markers(poses[:, i, :3, 3], np.array([to_quaternion(p) for p in poses[:, i, :3, :3]]))
         noise = rng.normal(scale=NOISE_M, size=true.shape)

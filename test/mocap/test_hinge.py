@@ -34,7 +34,8 @@ def test_exchanged_markers_are_restored(exchange):
 
 def test_marker_with_the_name_of_a_hidden_one_is_restored():
     mixed = RECORD.markers.copy()
-    mixed[100, 0], mixed[100, 1] = mixed[100, 1], np.nan
+    mixed[100, 0] = mixed[100, 1]
+    mixed[100, 1] = np.nan
     motion = joint_angle(HINGE, mixed, NOISE_M)
     np.testing.assert_array_equal(motion.markers[100], [[np.nan] * 3, *RECORD.markers[100, 1:]])
     assert motion.swapped.sum() == 1
@@ -148,7 +149,8 @@ def test_other_number_of_markers_is_refused():
 
 
 def test_reversed_hinge_changes_the_sign():
-    hinge, markers = make_hinge(), record_swing(swing_angle(60.0)).markers
+    hinge = make_hinge()
+    markers = record_swing(swing_angle(60.0)).markers
     reversed_hinge = hinge.reversed()
     assert np.linalg.det(reversed_hinge.frame) == pytest.approx(1.0)
     np.testing.assert_allclose(
@@ -157,7 +159,8 @@ def test_reversed_hinge_changes_the_sign():
 
 
 def test_new_zero_shifts_the_angles():
-    hinge, markers = make_hinge(), record_swing(swing_angle(60.0)).markers
+    hinge = make_hinge()
+    markers = record_swing(swing_angle(60.0)).markers
     moved = hinge.with_zero_at(0.4)
     assert isinstance(moved, Hinge)
     shifted = moved.angles(moved.to_local(markers))

@@ -167,7 +167,8 @@ def test_markers_on_wrong_links_are_left_out():
     rng = np.random.default_rng(6)
     scene = simulate_experiment(rng, load_ur10(), frames=400, per_link=4, deflection=np.deg2rad(0.1))
     links = list(scene.links)
-    links[3], links[13] = "wrist_2_link", "shoulder_link"
+    links[3] = "wrist_2_link"
+    links[13] = "shoulder_link"
     registration = register_scene(scene, add_noise(rng, scene.positions), links=links)
     assert np.isnan(registration.markers.places[[3, 13]]).all()
     assert np.isfinite(np.delete(registration.markers.places, [3, 13], axis=0)).all()

@@ -153,7 +153,8 @@ def rms_by_range():
 @pytest.mark.slow
 @pytest.mark.parametrize("range_deg", REQUIRED_ERRORS)
 def test_errors_are_within_120_percent_of_the_requirement(rms_by_range, range_deg):
-    row, (axis, _, center) = rms_by_range[range_deg], REQUIRED_ERRORS[range_deg]
+    row = rms_by_range[range_deg]
+    axis, _, center = REQUIRED_ERRORS[range_deg]
     assert row.direction < 1.2 * axis
     assert row.compensated < 1.2 * center
     assert row.angle < 1.2 * REQUIRED_ANGLE_DEG
@@ -181,7 +182,9 @@ def draw_correlated_noise(rng, shape, past=0.98):
 
 
 def test_standard_errors_cover_correlated_noise():
-    rng, axes, centers = np.random.default_rng(3), [], []
+    rng = np.random.default_rng(3)
+    axes = []
+    centers = []
     angle = np.deg2rad(30) * np.sin(np.linspace(0, 80, 2500))
     for _ in range(20):
         record = record_rotation(angle, place_markers(), rng, noise=0.0)

@@ -127,7 +127,8 @@ def test_ambiguous_sign_is_remarked():
 
 
 def test_hinge_applies_to_further_records():
-    record, further = record_joint(), record_joint(100.0, seed=6)
+    record = record_joint()
+    further = record_joint(100.0, seed=6)
     result = fit_joint(record, reference=slice(0, 50), reference_angle=record.angle[:50])
     second = joint_angle(result.hinge, further.markers, result.motion.noise)
     assert abs(np.mean(second.angle - further.angle)) < 5 * result.motion.zero_error
@@ -138,7 +139,8 @@ def test_hinge_applies_to_further_records():
 def move_second_joint(record, amplitude_deg):
     """Return the markers while another joint 0.4 m away also moves."""
     angle = np.deg2rad(amplitude_deg) * np.sin(np.linspace(0, 20, N_FRAMES))
-    rotation, pivot = Rotation.from_rotvec(angle[:, None] * [0.0, 1.0, 0.0]), np.add(POINT, [0.3, 0.0, 0.3])
+    rotation = Rotation.from_rotvec(angle[:, None] * [0.0, 1.0, 0.0])
+    pivot = np.add(POINT, [0.3, 0.0, 0.3])
     return np.stack([rotation.apply(record.markers[:, p] - pivot) + pivot for p in range(3)], axis=1)
 
 
@@ -195,7 +197,8 @@ def test_invalid_time_is_refused(time, message):
 
 def test_static_poses_may_have_any_order():
     """Only whole turns depend on the order of the frames."""
-    record, order = record_joint(), np.random.default_rng(10).permutation(N_FRAMES)
+    record = record_joint()
+    order = np.random.default_rng(10).permutation(N_FRAMES)
     result = SingleJoint(AXIS).fit(record.time, record.markers[order])
     assert_within_errors(result, type(record)(record.time, record.markers[order], record.angle[order]))
     with pytest.raises(MocapError, match="hold the other joints still"):

@@ -27,7 +27,9 @@ def start_python(program):
 
 
 def test_stop_terminates_processes_and_kills_stubborn_ones():
-    stubborn, waiting, finished = start_python(STUBBORN), start_python(WAIT), start_python("")
+    stubborn = start_python(STUBBORN)
+    waiting = start_python(WAIT)
+    finished = start_python("")
     assert stubborn.stdout.readline() == "stubborn\n"
     finished.wait()
     stop([stubborn, waiting, finished], timeout=0.5)

@@ -23,7 +23,8 @@ from dynid_ros.nodes.gravity_compensation import GravityCompensation
 from dynid_ros.nodes.shared.process import answer
 from dynid_ros.nodes.shared.topics import DDS_LEASE_S
 
-EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC
+EFFORTS = compensation_bench.EFFORT_TOPIC
+TRAJECTORIES = excitation_bench.TOPIC
 POSE = compensation_bench.POSE
 
 pytestmark = pytest.mark.usefixtures("ros")

@@ -35,7 +35,8 @@ class Watcher(Node):
     def __init__(self):
         super().__init__("watcher")
         self.position = None
-        self.effort, self.trajectory = [], []
+        self.effort = []
+        self.trajectory = []
         self.create_subscription(JointState, "joint_states", self._on_state, qos_profile_sensor_data)
         self.create_subscription(Float64MultiArray, "/forward_effort_controller/commands", self.effort.append, 100)
         self.create_subscription(
@@ -52,7 +53,8 @@ class Watcher(Node):
 
     def position_error(self, seconds=0.3, pose=START):
         """Return the largest difference from a pose within a time."""
-        end, errors = time.monotonic() + seconds, []
+        end = time.monotonic() + seconds
+        errors = []
         while time.monotonic() < end:
             errors.append(np.abs(self.position - pose).max())
             time.sleep(0.02)
@@ -73,7 +75,8 @@ def route(ros, tmp_path):
             "timeout": 10.0,  # generous, because the tests share a busy computer
         }
         overrides = [Parameter(name, value=value) for name, value in (values | parameters).items()]
-        node, watcher = GravityCompensation(parameter_overrides=overrides), Watcher()
+        node = GravityCompensation(parameter_overrides=overrides)
+        watcher = Watcher()
         threads = NodeThreads(node, watcher)
         parameters = {"rate": 100.0, "controller": simulated, "controller_joints": ORDER}
         parameters |= {"torque_offset": "[0.0]", "torque_noise": 0.0}

@@ -62,7 +62,8 @@ class Running:
     """Demo in a process and on a ROS domain of its own."""
 
     def __init__(self, output):
-        self.output, self.log = output, output.with_suffix(".txt")
+        self.output = output
+        self.log = output.with_suffix(".txt")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=environment_without_domain()
@@ -103,7 +104,8 @@ def test_unknown_acts_and_missing_inputs_are_refused(tmp_path, acts, message):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_parallel_demos_end_with_all_their_processes(tmp_path):
-    interrupted, failing = Running(tmp_path / "interrupted"), Running(tmp_path / "failing")
+    interrupted = Running(tmp_path / "interrupted")
+    failing = Running(tmp_path / "failing")
     try:
         interrupted.wait_for("1/15")
         failing.wait_for("1/15")

@@ -27,7 +27,9 @@ from dynid_ros.nodes import module_of
 from dynid_ros.nodes.compensation.controller_state import ForwardedEffort
 from dynid_ros.nodes.shared.diagnostics import STATUS_PERIOD_S, Diagnostics
 
-OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+OK = DiagnosticStatus.OK
+WARN = DiagnosticStatus.WARN
+ERROR = DiagnosticStatus.ERROR
 NODES = [name for name in nodes() if name != "demo"]
 IDENTIFYING = [name for name in NODES if name.endswith(("identification", "calibration"))]
 STATE_DEPENDENT = ["excitation", "gravity_compensation", "gravity_markers", "torque_sensor_calibration: drift"]

@@ -115,11 +115,13 @@ def test_start_designs_again_after_a_change_of_the_motion(bench):
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_design_keeps_the_node_responsive_and_can_be_stopped(bench, workers):
     bench = bench(**SEARCH | {"workers": workers})
-    robot, arm = bench.robot, bench.node.arm
+    robot = bench.robot
+    arm = bench.node.arm
     wait(lambda: arm.states.received > 0)
     designing = bench.call_async("design")
     wait(lambda: bench.state == "designing" and robot.progress and robot.progress[-1] > 0.0)
-    received, n_statuses = arm.states.received, len(robot.levels)
+    received = arm.states.received
+    n_statuses = len(robot.levels)
     assert_refused(bench.call("design"), "the node is designing already; wait, or call ~/stop first")
     assert not bench.call("start").success
     wait(lambda: len(robot.levels) > n_statuses + 1)  # published once a second

@@ -155,7 +155,8 @@ def test_start_works_after_a_fault(bench):
 
 def reorder(message):
     message.name = message.name[::-1]
-    message.position, message.velocity = message.position[::-1], message.velocity[::-1]
+    message.position = message.position[::-1]
+    message.velocity = message.velocity[::-1]
     message.effort = message.effort[::-1]
 
 
@@ -167,7 +168,8 @@ def sparse(message):
     """Drop joint states to a rate of 10 Hz."""
     now = time.monotonic()
     if now - sparse.sent < 0.095:
-        message.name, message.position = [], []
+        message.name = []
+        message.position = []
     else:
         sparse.sent = now
 
@@ -198,7 +200,8 @@ class SimulatedTime:
     """Publisher of /clock, like a simulation."""
 
     def __init__(self, robot):
-        self.ahead, self.silent = -1e9, True
+        self.ahead = -1e9
+        self.silent = True
         self._robot = robot
         self._publisher = robot.create_publisher(Clock, "/clock", 10)
         robot.executor.create_task(robot.create_timer, 0.01, self._tick)

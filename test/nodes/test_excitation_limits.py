@@ -16,7 +16,11 @@ from scipy.interpolate import BPoly
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.trajectory import move
 
-VELOCITY, ACCELERATION, JERK, TORQUE, FLOOR = 3.0, 12.0, 150.0, (8.0, 24.0, 6.0), 0.1
+VELOCITY = 3.0
+ACCELERATION = 12.0
+JERK = 150.0
+TORQUE = (8.0, 24.0, 6.0)
+FLOOR = 0.1
 LIMITS = {
     "acceleration_limits": [ACCELERATION],
     "jerk_limits": [JERK],

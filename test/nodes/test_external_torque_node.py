@@ -24,7 +24,8 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN
 from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
-RATE_HZ, START_S = 100.0, 1_700_000_000.0
+RATE_HZ = 100.0
+START_S = 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,9 @@ class Bench:
         """Yield joint states of the moving arm and a gripper, in the reverse order of joints."""
         time = start + np.arange(0.0, duration, 1 / RATE_HZ)
         angle = np.multiply.outer(time, [1.0, 1.7, 2.4])
-        q, qd, qdd = np.sin(angle), [1.0, 1.7, 2.4] * np.cos(angle), -np.square([1.0, 1.7, 2.4]) * np.sin(angle)
+        q = np.sin(angle)
+        qd = [1.0, 1.7, 2.4] * np.cos(angle)
+        qdd = -np.square([1.0, 1.7, 2.4]) * np.sin(angle)
         torque = self.model.predict(q, qd, qdd) - external
         if load is not None:
             links = np.zeros(30)
@@ -98,7 +101,8 @@ def test_push_is_reported_as_contact_at_its_joint(arm, keep):
     level, message, values = bench.node.status()
     assert (level, values["alarms"]) == (WARN, 1)
     assert message.startswith(f"contact at {bench.names[2]}")
-    torques, thresholds = bench.published["torques"][-1], bench.published["thresholds"][-1]
+    torques = bench.published["torques"][-1]
+    thresholds = bench.published["thresholds"][-1]
     assert torques.name == thresholds.name == bench.names
     assert torques.effort[2] == pytest.approx(5.0, abs=0.5)
     assert torques.effort[2] > thresholds.effort[2]
@@ -204,7 +208,9 @@ def test_load_is_subtracted_and_impossible_load_refused(arm, keep):
     assert any(bench.contacts)
     message = InertiaStamped()
     message.header.frame_id = bench.model.robot.tip
-    message.inertia.m, message.inertia.com.x, message.inertia.com.z = 1.0, 0.05, 0.1
+    message.inertia.m = 1.0
+    message.inertia.com.x = 0.05
+    message.inertia.com.z = 0.1
     message.inertia.ixx = message.inertia.iyy = message.inertia.izz = 0.004
     bench.node.load._on_message(message)
     message.inertia.m = -1.0

@@ -17,7 +17,8 @@ from dynid_ros.simulation.descriptions import demo_arm_urdf
 from dynid_ros.trajectories.fourier import FourierSeries
 
 URDF = demo_arm_urdf(["joint_1"])
-STIFFNESS, MOTOR_INERTIA = 4000.0, 0.8
+STIFFNESS = 4000.0
+MOTOR_INERTIA = 0.8
 
 
 @lru_cache

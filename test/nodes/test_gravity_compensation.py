@@ -258,7 +258,8 @@ class LinkEncoders:
     """Publisher of the links' positions at 100 Hz by the robot's node."""
 
     def __init__(self, robot, position):
-        self.position, self.silent = position, False
+        self.position = position
+        self.silent = False
         self._names = ["finger", *planar_arm.JOINTS[::-1]]
         self._publisher = robot.create_publisher(JointState, "link_states", 10)
         self._clock = robot.get_clock()

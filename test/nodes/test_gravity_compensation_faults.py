@@ -80,7 +80,8 @@ def set_position(joint, value):
 
 
 def drop_joint(message):
-    message.name, message.position = message.name[:2], message.position[:2]
+    message.name = message.name[:2]
+    message.position = message.position[:2]
 
 
 def shorten_positions(message):
@@ -88,7 +89,8 @@ def shorten_positions(message):
 
 
 def duplicate_joint(message):
-    message.name, message.position = [*message.name, "joint_2"], [*message.position, POSE[1]]
+    message.name = [*message.name, "joint_2"]
+    message.position = [*message.position, POSE[1]]
 
 
 def jump_with_clock(message):
@@ -142,7 +144,8 @@ def test_fault_fades_the_torque_and_waits_for_enable(bench, fault):
         bench.check_fade(GRAVITY_TORQUE)
     count = len(bench.robot.commands)
     bench.robot.spoil = lambda message: None
-    bench.robot.silent, bench.robot.stamp = False, None
+    bench.robot.silent = False
+    bench.robot.stamp = None
     received = bench.node._loop.states.heard
     wait(lambda: bench.node._loop.states.heard > received + 0.1)
     assert bench.state.startswith("fault"), "valid states do not end the fault"
@@ -469,7 +472,8 @@ def test_halted_or_killed_process_starts_again_without_a_step(model_file, tmp_pa
 
 
 def test_exception_in_the_loop_ends_the_process_at_zero_torque(model_file, monkeypatch):
-    update, calls = GravityCompensator.update, count()
+    update = GravityCompensator.update
+    calls = count()
     monkeypatch.setattr(GravityCompensator, "update", lambda *a, **k: update(*a, **k) if next(calls) < 150 else 1 / 0)
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "ramp_time": RAMP_S}
     values |= {

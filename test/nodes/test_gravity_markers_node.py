@@ -37,7 +37,8 @@ class Bench:
         values = {"robot_description": URDF, "rate": 50.0, "size": 0.2} | parameters
         self.node = GravityMarkers(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
         self.viewer = rclpy.create_node("viewer")
-        self.pictures, self.statuses = [], []
+        self.pictures = []
+        self.statuses = []
         self.viewer.create_subscription(MarkerArray, "gravity_markers", self.pictures.append, 10)
         self.viewer.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.statuses.extend(m.status), 10)
         self.states = self.viewer.create_publisher(JointState, "joint_states", 10)
@@ -94,7 +95,8 @@ def test_markers_agree_with_pinocchio():
         robot = bench.node.view.robot
         np.testing.assert_array_equal(robot.limits.effort, LIMITS)
         arm = PinocchioArm(URDF, robot.joint_names, robot.gravity)
-        torque, poses = arm.gravity_torque(POSE), arm.poses(POSE)
+        torque = arm.gravity_torque(POSE)
+        poses = arm.poses(POSE)
         bodies = list(arm.model.inertias)[1:]
         masses = [body.mass for body in bodies]
         places = [pose[:3, :3] @ body.lever + pose[:3, 3] for pose, body in zip(poses, bodies, strict=True)]
@@ -147,7 +149,8 @@ def test_external_torques_and_near_limits_are_shown():
         assert colors[0] == colors[2] != colors[1], "torque beyond the effort limit has another color"
         assert "limits" not in picture
 
-        low, high = robot.limits.lower, robot.limits.upper
+        low = robot.limits.lower
+        high = robot.limits.upper
         pose = POSE.copy()
         pose[1] = high[1] - 0.01 * (high[1] - low[1])
         bench.pictures.clear()
@@ -171,8 +174,10 @@ def test_external_torques_and_near_limits_are_shown():
 def test_load_is_shown_until_it_is_removed():
     with Bench() as bench:
         message = InertiaStamped()
-        message.header.frame_id, message.inertia.m = "link_6", 2.0
-        message.inertia.com.x, message.inertia.com.z = 0.1, 0.05
+        message.header.frame_id = "link_6"
+        message.inertia.m = 2.0
+        message.inertia.com.x = 0.1
+        message.inertia.com.z = 0.05
         bench.loads.publish(message)
         picture = bench.picture(lambda kinds: "load" in kinds)
         arm = PinocchioArm(URDF, bench.node.view.robot.joint_names, bench.node.view.robot.gravity)
@@ -184,7 +189,8 @@ def test_load_is_shown_until_it_is_removed():
         message.inertia.m = 0.0
         bench.loads.publish(message)
         bench.picture(lambda kinds: "load" not in kinds)
-        message.inertia.m, message.header.frame_id = 1.0, "nowhere"
+        message.inertia.m = 1.0
+        message.header.frame_id = "nowhere"
         bench.loads.publish(message)
         bench.wait_until(lambda: any("its frame 'nowhere'" in status.message for status in bench.statuses))
 

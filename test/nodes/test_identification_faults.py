@@ -93,7 +93,8 @@ def wait(bench, condition, seconds=START_TIMEOUT_S):
 
 def check_files(output):
     """Assert that each output file is whole or absent; return whether both exist."""
-    identified, report = output / "identified.yaml", output / "report.html"
+    identified = output / "identified.yaml"
+    report = output / "report.html"
     if identified.exists():
         assert load_identified(identified)["gravity"]["joint_2"]["observable"]
     if report.exists():
@@ -216,7 +217,8 @@ def test_only_one_of_parallel_calls_is_served(start, recording, tmp_path):
 
 
 def test_long_identification_reports_progress_and_can_be_cancelled(start, recording, tmp_path, monkeypatch):
-    fit, steps = GravityIdentification.fit, []
+    fit = GravityIdentification.fit
+    steps = []
 
     def fit_slowly(self, *recordings):
         for _ in each(range(1000)):
@@ -226,7 +228,8 @@ def test_long_identification_reports_progress_and_can_be_cancelled(start, record
 
     monkeypatch.setattr(GravityIdentification, "fit", fit_slowly)
     bench = start(recording=recording)
-    states, progress = [], []
+    states = []
+    progress = []
     bench.client.create_subscription(String, "/gravity_identification/state", lambda m: states.append(m.data), LATCHED)
     bench.client.create_subscription(
         Float32, "/gravity_identification/progress", lambda m: progress.append(m.data), LATCHED
@@ -313,7 +316,8 @@ class Steps:
     """Profiler that counts the calls of the file writer, and kills the process at one of them."""
 
     def __init__(self, last=-1):
-        self.count, self._last = 0, last
+        self.count = 0
+        self._last = last
 
     def __call__(self, frame, _event, _argument):
         if frame.f_code.co_filename.endswith(WRITER_FILE):

@@ -12,8 +12,11 @@ from dynid_ros.nodes.link_identification import LinkIdentificationNode
 from dynid_ros.nodes.load_identification import LoadIdentificationNode
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode
 
-GRAVITY, LINKS, LOAD = GravityIdentificationNode, LinkIdentificationNode, LoadIdentificationNode
-SPRINGS, SENSORS = FlexibleJointIdentificationNode, TorqueSensorCalibrationNode
+GRAVITY = GravityIdentificationNode
+LINKS = LinkIdentificationNode
+LOAD = LoadIdentificationNode
+SPRINGS = FlexibleJointIdentificationNode
+SENSORS = TorqueSensorCalibrationNode
 LIVE = {"live": True}
 MODEL_FILE = "identified"
 """Placeholder of the path of a file with the links of the arm."""

@@ -25,7 +25,8 @@ from dynid_ros.nodes.shared.diagnostics import NO_CLOCK
 from dynid_ros.nodes.shared.topics import LATCHED
 
 LOAD = weighed_loads.experiment().load
-MASS, CENTER = LOAD[0], LOAD[1:4] / LOAD[0]
+MASS = LOAD[0]
+CENTER = LOAD[1:4] / LOAD[0]
 START_S = 1_700_000_000
 
 
@@ -34,7 +35,8 @@ class Bench(IdentificationBench):
 
     def __init__(self, **parameters):
         super().__init__(LoadIdentificationNode, **parameters)
-        self.loads, self.statuses = [], {}
+        self.loads = []
+        self.statuses = {}
         self.client.create_subscription(InertiaStamped, "load", self.loads.append, LATCHED)
         self.client.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         self.states = self.client.create_publisher(JointState, "joint_states", QoSProfile(depth=10_000))

@@ -18,7 +18,8 @@ def read_error_line(node, folder, **parameters):
     path = folder / "params.yaml"
     path.write_text(yaml.safe_dump({f"/**/{node}": {"ros__parameters": parameters}}))
     with NodeProcess(node, None, "--params-file", str(path)) as process:
-        code, output = process.wait(), process.output
+        code = process.wait()
+        output = process.output
     assert code == 2, output
     (line,) = output.splitlines()
     return line

@@ -229,7 +229,8 @@ def test_gravity_direction_comes_from_a_recorded_imu(tmp_path, capsys):
         '<origin xyz="0.1 0 0.05" rpy="3.14159265 0 1.5707963"/></joint></robot>',
     )
     (tmp_path / "arm.urdf").write_text(urdf)
-    tilted, motion = demo_robot().with_gravity(gravity), planned_motion().slice(slice(None, None, 4))
+    tilted = demo_robot().with_gravity(gravity)
+    motion = planned_motion().slice(slice(None, None, 4))
     torque = motion.torque + tilted.gravity_torque(motion.position) - demo_robot().gravity_torque(motion.position)
     rng = np.random.default_rng(0)
     with Bench(tmp_path / "bags", {"imu_topics": ["/base/imu"], "robot_description_topic": ""}) as bench:
@@ -246,7 +247,9 @@ def test_gravity_direction_comes_from_a_recorded_imu(tmp_path, capsys):
                 x, y, z = -gravity + rng.normal(0.0, 0.05, 3)
                 # The sensor is rotated by half a turn about x, then by a quarter about the base's z axis.
                 a = imu_message.linear_acceleration
-                a.x, a.y, a.z = y, x, -z
+                a.x = y
+                a.y = x
+                a.z = -z
                 imu.publish(imu_message)
                 bench.executor.spin_once(timeout_sec=0)
                 time.sleep(0.002)

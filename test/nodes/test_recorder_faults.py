@@ -162,7 +162,8 @@ def test_only_one_of_parallel_starts_or_stops_succeeds(tmp_path):
 
 def test_two_publishers_of_a_topic_are_recorded(tmp_path):
     with Bench(tmp_path) as bench:
-        first, second = bench.publisher(JointState), bench.publisher(JointState)
+        first = bench.publisher(JointState)
+        second = bench.publisher(JointState)
         assert bench.call("start").success
         for _ in range(50):
             bench.publish(first, 1)
@@ -202,7 +203,8 @@ def test_invalid_joint_states_are_recorded_unchanged(tmp_path):
 def test_large_messages_do_not_displace_others(tmp_path):
     size = 8_000_000
     with Bench(tmp_path, {"extra_topics": ["/cloud"]}) as bench:
-        joints, cloud = bench.publisher(JointState), bench.publisher(String, "/cloud")
+        joints = bench.publisher(JointState)
+        cloud = bench.publisher(String, "/cloud")
         assert bench.call("start").success
         for i in range(3):
             cloud.publish(String(data=str(i) * size))
@@ -248,7 +250,9 @@ def test_messages_lost_by_a_full_queue_are_counted(tmp_path, monkeypatch):
 )
 def test_missing_numbers_are_counted_per_publisher(publishers, numbers, lost):
     topic = RawSubscription.__new__(RawSubscription)
-    topic.offered, topic.lost, topic._numbers = [SENSOR] * publishers, 0, []
+    topic.offered = [SENSOR] * publishers
+    topic.lost = 0
+    topic._numbers = []
     for number in numbers:
         topic._count_missing(number)
     assert topic.lost == lost
@@ -281,7 +285,8 @@ def test_topic_of_unknown_type_does_not_affect_others(tmp_path, monkeypatch):
 
     monkeypatch.setattr(bag_writer, "learn", learn_some)
     with Bench(tmp_path, {"extra_topics": ["/note"]}) as bench:
-        joints, note = bench.publisher(JointState), bench.publisher(String, "/note")
+        joints = bench.publisher(JointState)
+        note = bench.publisher(String, "/note")
         assert bench.call("start").success
         bench.publish(joints, 50)
         note.publish(String(data="a"))
@@ -298,12 +303,14 @@ def test_topic_of_unknown_type_does_not_affect_others(tmp_path, monkeypatch):
 def test_clock_set_back_keeps_the_order(tmp_path, monkeypatch):
     class ShiftedTime:
         shift = 0
-        monotonic_ns, strftime = staticmethod(time.monotonic_ns), staticmethod(time.strftime)
+        monotonic_ns = staticmethod(time.monotonic_ns)
+        strftime = staticmethod(time.strftime)
 
         def time_ns(self):
             return time.time_ns() + self.shift
 
-    clock, receive = ShiftedTime(), RawSubscription._receive
+    clock = ShiftedTime()
+    receive = RawSubscription._receive
     monkeypatch.setattr(bag_writer, "time", clock)
     monkeypatch.setattr(
         RawSubscription,
@@ -379,7 +386,8 @@ def test_killed_recorder_loses_at_most_half_a_second(tmp_path):
         robot = rclpy.create_node("robot")
         publisher = robot.create_publisher(JointState, "joint_states", RELIABLE)
         wait(lambda: publisher.get_subscription_count() == count, START_TIMEOUT_S)
-        sent, kill_times = [], {}
+        sent = []
+        kill_times = {}
         while len(kill_times) < count:
             message = JointState(name=["a"], position=[float(len(sent) + 1)])
             message.header.stamp.sec, message.header.stamp.nanosec = divmod((len(sent) + 1) * 10**6, 10**9)
@@ -403,7 +411,8 @@ def test_messages_are_in_the_file_within_half_a_second(tmp_path):
         joints = bench.publisher(JointState)
         assert bench.call("start").success
         bench.spin_until(lambda: bool(bench.bags))
-        sizes, changes = [mcap_size(bench.bags[0])], []
+        sizes = [mcap_size(bench.bags[0])]
+        changes = []
         deadline = time.monotonic() + START_TIMEOUT_S
         while len(changes) < 7:
             assert time.monotonic() < deadline

@@ -15,7 +15,8 @@ from dynid_ros.nodes.servo_identification import ServoIdentificationNode
 def test_reference_mass_gives_servo_torque_gains(tmp_path, keep, capsys):
     arm = one(seed=8)
     command = motion(arm, 6.0, 50.0)
-    plain, loaded = tmp_path / "plain.npz", tmp_path / "loaded.npz"
+    plain = tmp_path / "plain.npz"
+    loaded = tmp_path / "loaded.npz"
     record(arm, command).write_npz(plain)
     record(arm, command, mass=0.3, center=(0.2, 0.0, 0.0)).write_npz(loaded)
     (tmp_path / "arm.urdf").write_text(ONE, encoding="utf-8")

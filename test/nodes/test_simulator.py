@@ -42,7 +42,9 @@ class Client(Node):
 
     def __init__(self):
         super().__init__("client")
-        self.states, self.latched, self.diagnostics = [], {}, []
+        self.states = []
+        self.latched = {}
+        self.diagnostics = []
         self.create_subscription(JointState, "joint_states", self.states.append, 5000)
         for topic in ("robot_description", "/simulator/true_parameters"):
             self.create_subscription(
@@ -196,7 +198,8 @@ def test_torque_sensor_errors_can_change_at_run_time(client):
         client.next_state()
         return np.mean([state.effort for state in client.next_states(300)], axis=0)
 
-    before, torque = read_joints(), mean_effort()
+    before = read_joints()
+    torque = mean_effort()
     signs = np.sign([before[name]["torque_offset"] for name in NAMES])
     try:
         assert client.set("torque_offset", [0.05]).successful

@@ -34,7 +34,8 @@ class Client(Node):
 
     def __init__(self):
         super().__init__("client")
-        self.states, self.statuses = [], []
+        self.states = []
+        self.statuses = []
         self.create_subscription(JointState, "joint_states", self.states.append, 5000)
         self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.statuses.extend(m.status), 10)
         self.clock = self.create_publisher(Clock, "/clock", 10)
@@ -97,7 +98,8 @@ def test_diverged_motion_restarts_in_the_start_pose(bench):
 
 def test_last_command_outlives_its_publisher(bench):
     bench = bench()
-    client, names = bench.client, list(bench.node.arm.robot.joint_names)
+    client = bench.client
+    names = list(bench.node.arm.robot.joint_names)
     start = bench.node.arm.position
     publisher = client.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
     wait(publisher.get_subscription_count)

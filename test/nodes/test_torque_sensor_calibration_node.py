@@ -52,7 +52,8 @@ def test_calibration_needs_recordings_with_and_without_mass(start, tmp_path, tru
         bench.recording(truth, rng, loaded=loaded).write_npz(tmp_path / f"{name}.npz")
     node = start(reference_mass=bench.MASS)
     assert_refused(node.identify(), "No recording")
-    plain, loaded = str(tmp_path / "plain.npz"), str(tmp_path / "loaded.npz")
+    plain = str(tmp_path / "plain.npz")
+    loaded = str(tmp_path / "loaded.npz")
     node.set_parameters(recording=plain, recording_with_mass=plain)
     assert "with and without the reference mass" in node.identify().message
     bench.recording(truth, rng).write_npz(tmp_path / "forgotten.npz")
@@ -77,7 +78,8 @@ def test_watch_raises_an_alarm_and_accepts_new_gains(start, truth, model):
         1000.0 + recording.time[::2], recording.position[::2], recording.torque[::2], strict=True
     ):
         message = JointState(name=list(recording.joint_names), position=list(position), effort=list(effort))
-        message.header.stamp.sec, message.header.stamp.nanosec = int(stamp), int(stamp % 1 * 1e9)
+        message.header.stamp.sec = int(stamp)
+        message.header.stamp.nanosec = int(stamp % 1 * 1e9)
         publisher.publish(message)
         time.sleep(5e-4)
     result = node.result()

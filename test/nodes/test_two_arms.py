@@ -40,8 +40,11 @@ class Arm:
     """All nodes of an arm in its namespace, and a listener."""
 
     def __init__(self, client, name, folder, seed):
-        self.client, self.name, self.folder = client, name, folder / name
-        self.latest, self.published = None, {}
+        self.client = client
+        self.name = name
+        self.folder = folder / name
+        self.latest = None
+        self.published = {}
         client.create_subscription(JointState, f"/{name}/joint_states", self._on_state, 10)
         for topic in ("excitation/state", "gravity_compensation/state", "recorder/bag"):
             client.create_subscription(
@@ -130,7 +133,8 @@ def assert_at_rest(arm, since):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_each_arm_moves_alone_and_both_are_identified_and_compensated(arms):
-    left, right = arms.left, arms.right
+    left = arms.left
+    right = arms.right
     wait_for_success([arm.call_async("excitation/design") for arm in arms.both])
 
     before = right.latest, left.latest
@@ -171,7 +175,8 @@ def test_each_arm_moves_alone_and_both_are_identified_and_compensated(arms):
     push = left.client.create_publisher(WrenchStamped, "/left/simulator/push", 1)
     wait(push.get_subscription_count)
     message = WrenchStamped()
-    message.wrench.force.z, message.wrench.force.y = 60.0, 60.0
+    message.wrench.force.z = 60.0
+    message.wrench.force.y = 60.0
 
     def push_until_moved():
         push.publish(message)

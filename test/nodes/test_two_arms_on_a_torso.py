@@ -11,7 +11,8 @@ from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import GravityModel, RobotModel
 
 pytestmark = pytest.mark.usefixtures("ros")
-TIPS, HEAD = "left_gripper,right_gripper", 0.3
+TIPS = "left_gripper,right_gripper"
+HEAD = 0.3
 
 
 def test_one_node_compensates_both_arms(tmp_path, keep):
@@ -26,10 +27,12 @@ def test_one_node_compensates_both_arms(tmp_path, keep):
         file, robot_description=text, tip_link=TIPS, held_joints=f"head_pan={HEAD}", torque_limits=[50.0] * 14
     )
     keep(bench)
-    low, high = robot.limits.lower, robot.limits.upper
+    low = robot.limits.lower
+    high = robot.limits.upper
     pose = low + (high - low) * np.random.default_rng(0).uniform(0.3, 0.7, 14)
     names = ["r_gripper_l_finger_joint", *robot.joint_names[::-1], "head_pan"]
-    bench.robot.names, bench.robot.position = names, [0.01, *pose[::-1], HEAD]
+    bench.robot.names = names
+    bench.robot.position = [0.01, *pose[::-1], HEAD]
     bench.run()
     truth = PinocchioArm(text, robot.joint_names, robot.gravity)
     expected = truth.gravity_torque(pose)

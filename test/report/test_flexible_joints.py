@@ -17,7 +17,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.report.flexible_joints import spring_agreement, write_result_report
 from dynid_ros.report.torsion import write_result_report as write_torsion_report
 
-ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
+ROBOT = pa10.single_joint_robot(2)
+TRUTH = pa10.table_one(2)
 
 
 @pytest.fixture(name="result", scope="module")

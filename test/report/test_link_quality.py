@@ -11,7 +11,8 @@ from dynid_ros.report.drawing import before_after_plot, split_at_gaps
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
 from dynid_ros.signals import LowPass, Motion
 
-RATE, CUTOFF = 200.0, 7.0
+RATE = 200.0
+CUTOFF = 7.0
 
 
 def compare_with_zero(error, time, recording="run", position=None):
@@ -37,7 +38,8 @@ def test_filtered_white_noise_lies_in_the_band():
 
 
 def test_first_order_process_has_exponential_autocorrelation():
-    step, time_constant = 0.035, 0.5
+    step = 0.035
+    time_constant = 0.5
     time = step * np.arange(20000)
     decay = np.exp(-step / time_constant)
     error = lfilter([1.0], [1.0, -decay], np.random.default_rng(1).normal(size=(len(time), 1)), axis=0)
@@ -48,7 +50,8 @@ def test_first_order_process_has_exponential_autocorrelation():
 
 
 def test_gaps_do_not_change_the_autocorrelation():
-    step, length = 0.035, 400
+    step = 0.035
+    length = 400
     time = np.concatenate([step * np.arange(length), 100 + step * np.arange(length)])
     error = np.tile(np.sin(2 * np.pi * np.arange(length) / 57)[:, None], (2, 1))
     assert [(rows.start, rows.stop) for rows in split_at_gaps(time)] == [(0, length), (length, 2 * length)]

@@ -45,7 +45,8 @@ def r_squared(measured, predicted):
 @pytest.fixture(name="problem", scope="module")
 def fixture_problem(tmp_path_factory):
     robot, truth = link_experiment.build_planar()
-    fitted, held_out = link_experiment.record(robot, truth, seed=1), link_experiment.record(robot, truth, seed=2)
+    fitted = link_experiment.record(robot, truth, seed=1)
+    held_out = link_experiment.record(robot, truth, seed=2)
     result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(fitted)
     page = write_page(tmp_path_factory.mktemp("problem"), result, [fitted], [held_out])
     return SimpleNamespace(robot=robot, truth=truth, fitted=fitted, held_out=held_out, result=result, page=page)
@@ -84,7 +85,8 @@ def fixture_lift(tmp_path_factory):
 
 
 def test_headline_and_table_use_the_held_out_recording(problem):
-    result, text = problem.result, problem.page.text
+    result = problem.result
+    text = problem.page.text
     _, measured, predicted = compare(result.model, problem.held_out)
     urdf = compare(result.urdf_model, problem.held_out)[2]
     _, fit_measured, fit_predicted = compare(result.model, problem.fitted)
@@ -173,7 +175,8 @@ def test_urdf_is_wrong_only_where_the_consistent_model_fits_the_data(change, ver
 
 def test_table_of_base_parameters_agrees_with_the_result(problem):
     """The document stores the identified model as links and friction, so base parameters are projected again."""
-    result, base = problem.result, problem.result.base
+    result = problem.result
+    base = problem.result.base
     model = base.project(np.concatenate([result.parameters, result.model.coefficients]))
     rows = read_base_parameters(result.document(), model)
     assert tuple(row.name for row in rows) == result.base_parameters.names

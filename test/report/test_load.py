@@ -18,7 +18,8 @@ from dynid_ros.report.load import LoadEvidence, load_part, load_views, write_loa
 from dynid_ros.signals import LowPass
 
 EXPERIMENT = weighed_loads.experiment()
-ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
+ROBOT = EXPERIMENT.robot
+LOAD = EXPERIMENT.load
 UNDETERMINED_INERTIA = "The motion does not determine its inertia"
 
 
@@ -90,7 +91,8 @@ def test_evidence_matches_the_load_torque_of_mujoco(moving):
     """The reference is MuJoCo's torque with minus without the load, after the same low-pass filter."""
     result, evidence = moving
     loaded, unloaded = (weighed_loads.drive_torque(EXPERIMENT, load) for load in (LOAD, None))
-    cutoff, recording = weighed_loads.arm().model.signals.cutoff, EXPERIMENT.loaded
+    cutoff = weighed_loads.arm().model.signals.cutoff
+    recording = EXPERIMENT.loaded
     true = LowPass(cutoff, 100.0).filter(loaded - unloaded)
     expected = np.stack([np.interp(evidence.time, recording.time, column) for column in true.T], axis=1)
     scale = np.sqrt(np.mean(expected**2, axis=0))
@@ -117,7 +119,8 @@ def test_dwells_determine_no_inertia(tmp_path):
 
 @pytest.mark.parametrize(("unknown", "views"), [((3,), ["along z"]), ((0, 1, 2, 3), [])])
 def test_views_need_both_coordinates_of_the_center(moving, unknown, views):
-    result, parameters = moving[0], moving[0].parameters.copy()
+    result = moving[0]
+    parameters = moving[0].parameters.copy()
     parameters[list(unknown)] = np.nan
     fields = {name: getattr(result, name) for name in ("is_loaded", "mass", "body", "estimate", "frame")}
     part = SimpleNamespace(**fields, parameters=parameters, center=parameters[1:4] / parameters[0])

@@ -136,7 +136,8 @@ def test_unchecked_bodies_and_torques_are_named():
     robot = RobotModel.from_urdf(tipless)
     bodies = replace(Bodies.lines(robot), left_out=("finger",))
     workspace = Workspace(robot, 0.0, 0.1)
-    workspace.bodies, workspace.exempt = bodies, ("'link_1' and the floor",)
+    workspace.bodies = bodies
+    workspace.exempt = ("'link_1' and the floor",)
     limits = MotionLimits.of(robot, 4.0, jerk_limits=50)
     sentences = list(unchecked(robot, limits, workspace))
     assert "The places of finger are not known: they are not considered." in sentences

@@ -34,7 +34,8 @@ def count_rows(file: Path) -> dict[str, int]:
 def test_log_has_each_sample_and_the_arm_at_display_rate(tmp_path):
     pytest.importorskip("rerun")
     velocity = RECORDING.velocity.copy()
-    velocity[:, 1], velocity[10, 0] = np.nan, np.nan
+    velocity[:, 1] = np.nan
+    velocity[10, 0] = np.nan
     command = CommandSeries(RECORDING.time[::2], RECORDING.position[::2])
     rows = count_rows(
         log_to_rerun(ROBOT, replace(RECORDING, velocity=velocity, command=command), None, tmp_path / "a.rrd")
@@ -50,7 +51,8 @@ def test_log_has_each_sample_and_the_arm_at_display_rate(tmp_path):
 
 def test_view_writes_measured_and_predicted_torque(tmp_path, capsys):
     pytest.importorskip("rerun")
-    urdf, file = tmp_path / "arm.urdf", tmp_path / "run.rrd"
+    urdf = tmp_path / "arm.urdf"
+    file = tmp_path / "run.rrd"
     urdf.write_text(planar_arm.urdf())
     RECORDING.write_npz(tmp_path / "run.npz")
     model = LinkIdentification(ROBOT, friction=link_experiment.FRICTION, prior_weight=1.0).fit(RECORDING)

@@ -23,7 +23,10 @@ class Sensor(Node):
 
     def __init__(self):
         super().__init__("sensor")
-        self.tilt, self.size, self.silent, self.frame = 0.0, planar_arm.G, False, "base_link"
+        self.tilt = 0.0
+        self.size = planar_arm.G
+        self.silent = False
+        self.frame = "base_link"
         self.publisher = self.create_publisher(Imu, "imu", 10)
         self.create_timer(0.02, self._tick)
 
@@ -31,7 +34,8 @@ class Sensor(Node):
         if self.silent:
             return
         message = Imu()
-        message.header.stamp, message.header.frame_id = self.get_clock().now().to_msg(), self.frame
+        message.header.stamp = self.get_clock().now().to_msg()
+        message.header.frame_id = self.frame
         message.orientation_covariance[0] = -1.0
         message.linear_acceleration.x = -self.size * math.sin(self.tilt)
         message.linear_acceleration.z = self.size * math.cos(self.tilt)
@@ -74,7 +78,8 @@ def test_torque_follows_a_tilting_base(bench):
     bench.enable_until_active()
     wait(lambda: bench.torque == pytest.approx(predict_torque(0.0, bench.robot.position), abs=1e-3))
     bench.sensor.tilt = 0.3
-    start, before = time.monotonic(), bench.node._loop.imu.base.down
+    start = time.monotonic()
+    before = bench.node._loop.imu.base.down
     wait(lambda: bench.torque == pytest.approx(predict_torque(0.3, bench.robot.position), abs=0.02))
     assert time.monotonic() - start > 0.9 * 0.3 / SETTINGS["imu_max_rate"]
     assert bench.node._loop.imu.base.down != before
@@ -89,7 +94,8 @@ def test_torque_follows_a_rotated_imu(model_file, keep):
         "</robot>", f'<link name="imu"/>{fixed}<origin rpy="0 0 {math.pi}"/></joint></robot>'
     )
     bench = keep(TiltingBench(model_file, robot_description=mounted))
-    bench.sensor.frame, bench.sensor.tilt = "imu", -0.3
+    bench.sensor.frame = "imu"
+    bench.sensor.tilt = -0.3
     bench.activate_and_settle()
     bench.enable_until_active()
     wait(lambda: bench.torque == pytest.approx(predict_torque(0.3, bench.robot.position), abs=0.02))

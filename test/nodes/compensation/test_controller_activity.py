@@ -16,7 +16,8 @@ from trajectory_msgs.msg import JointTrajectory
 from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
-FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
+FORWARD = "forward_effort_controller"
+TRAJECTORY = "joint_trajectory_controller"
 GRAVITY_TORQUE = planar_arm.gravity_torque(POSE)
 LEFT_TORQUE = [0.6 * torque for torque in GRAVITY_TORQUE]
 RESTORES = "set_last_command_interface_value_as_state_on_activation"
@@ -26,7 +27,9 @@ class Controller:
     """Messages of one controller, published by the simulated robot."""
 
     def __init__(self, bench, name, **parameters):
-        self.bench, self.robot, self.name = bench, bench.robot, name
+        self.bench = bench
+        self.robot = bench.robot
+        self.name = name
         self.events = self.robot.create_publisher(TransitionEvent, f"{name}/transition_event", 10)
         self.parameters = parameters
         self.robot.create_service(GetParameters, f"{name}/get_parameters", self._answer)

@@ -13,7 +13,8 @@ from rclpy.parameter import Parameter
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.gravity_compensation import GravityCompensation
 
-FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
+FORWARD = "forward_effort_controller"
+TRAJECTORY = "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]
 FORWARD_PARAMETERS = {"joints": ORDER, "interface_name": "effort"}
 TRAJECTORY_PARAMETERS = {"joints": ORDER, "command_interfaces": ["position", "effort"], "cmd_timeout": 0.5}

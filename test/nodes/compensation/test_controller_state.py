@@ -26,7 +26,8 @@ from dynid_ros.nodes.compensation.controller_state import (
 JOINTS = JointSettings.from_robot(RobotModel.from_urdf(planar_arm.urdf()), fault_ramp_time=0.5, planned_scale=[1.0])
 NAMES = list(planar_arm.JOINTS)
 
-OUTPUT_WATCH_NAMES, LIMITS = ("shoulder", "elbow"), (100.0, 20.0)
+OUTPUT_WATCH_NAMES = ("shoulder", "elbow")
+LIMITS = (100.0, 20.0)
 PERIOD = 0.004
 
 

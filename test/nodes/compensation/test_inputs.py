@@ -16,7 +16,8 @@ from std_msgs.msg import String
 from dynid_ros.nodes.compensation.inputs import PromptWait
 from dynid_ros.nodes.gravity_compensation import serve_ready
 
-STIFFNESS, DAMPING = 20.0, 2.0
+STIFFNESS = 20.0
+DAMPING = 2.0
 GAINS = {"stiffness": [STIFFNESS], "damping": [DAMPING], "setpoint_velocity": [2.0]}
 
 
@@ -104,11 +105,13 @@ def test_wait_ends_with_a_message_or_at_the_timeout(node):
 
 
 def test_executor_serves_timers_and_messages_that_were_not_taken(node):
-    texts, calls = [], []
+    texts = []
+    calls = []
     subscription = node.create_subscription(String, "~/text", lambda message: texts.append(message.data), 10)
     publisher = node.create_publisher(String, "~/text", 10)
     timers = [node.create_timer(0.0, lambda i=i: calls.append(i)) for i in range(3)]
-    wait, executor = PromptWait(node, subscription), SingleThreadedExecutor()
+    wait = PromptWait(node, subscription)
+    executor = SingleThreadedExecutor()
     executor.add_node(node)
     assert serve_ready(executor, 2) == len(calls) == 2
     assert serve_ready(executor, 10) == len(calls) - 2 >= 1

@@ -17,7 +17,9 @@ from dynid_ros.nodes.simulated_arm.controllers import trajectory_points
 from dynid_ros.simulation import CommandInterfaces, TrajectoryController, TrajectorySettings
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
-PAUSE, DURATION, POINT_RATE = 0.5, 8.0, 50.0
+PAUSE = 0.5
+DURATION = 8.0
+POINT_RATE = 50.0
 STAMP_OFFSET = 1000.0
 
 
@@ -29,7 +31,8 @@ def build_arm(seed, n_joints):
     rate = 2.0 * np.pi * 0.25 * np.arange(1, n_joints + 1)
     amplitude = 0.15 / np.arange(1, n_joints + 1)
     time = np.arange(0.0, DURATION + 1e-9, 1.0 / POINT_RATE)
-    s, c = np.sin(np.outer(time, rate)), np.cos(np.outer(time, rate))
+    s = np.sin(np.outer(time, rate))
+    c = np.cos(np.outer(time, rate))
     motion = Trajectory(
         robot.joint_names,
         time,
@@ -62,8 +65,10 @@ class Follower:
         self.controller.activate(np.zeros(robot.n_joints))
         pieces = MotionPieces(motion, robot.joint_names, limits, handover, PAUSE)
         pieces.stamp_first(Time(seconds=STAMP_OFFSET))
-        self.pending, count = [(0.001, pieces.first)], 0
-        self.times, self.reference = [], []
+        self.pending = [(0.001, pieces.first)]
+        count = 0
+        self.times = []
+        self.reference = []
         position = np.zeros(robot.n_joints)
         for step in range(round((PAUSE + DURATION) / self.period)):
             now = step * self.period
@@ -86,7 +91,8 @@ class Follower:
 
     def position_error(self):
         """Return the largest difference between reference and planned position in rad or m."""
-        times, reference = np.array(self.times), np.array(self.reference)
+        times = np.array(self.times)
+        reference = np.array(self.reference)
         during = (times > 0.01) & (times < DURATION)
         return np.abs(reference[during, 0] - self.motion.at(times[during])[0]).max()
 
@@ -115,7 +121,8 @@ def test_arm_stops_within_limits_after_the_last_piece(name, end_time, controller
     handover, settings, _ = CONTROLLERS[controller]
     robot, limits, motion = build_arm(*ARMS[name])
     follower = Follower(robot, limits, motion, handover, settings, delays=[0.001, 0.003], end_time=end_time)
-    times, reference = np.array(follower.times), np.array(follower.reference)
+    times = np.array(follower.times)
+    reference = np.array(follower.reference)
     moving = np.abs(reference[:, 1]).max(axis=1) > 1e-6
     assert PIECE_LENGTH_S - 0.5 < times[moving][-1] - end_time < PIECE_LENGTH_S + 1.0
     after = times > end_time

@@ -28,9 +28,12 @@ class Server:
     """Action server like joint_trajectory_controller: a new goal cancels the previous goal."""
 
     def __init__(self, robot, kind):
-        self.robot, self.kind = robot, kind
-        self.goals, self.cancelled = [], 0
-        self.rejects, self.outcomes = False, {}
+        self.robot = robot
+        self.kind = kind
+        self.goals = []
+        self.cancelled = 0
+        self.rejects = False
+        self.outcomes = {}
         self.server = ActionServer(
             robot,
             kind,
@@ -62,7 +65,8 @@ class Server:
         if how == "done":
             handle.succeed()
         else:
-            result.error_code, result.error_string = self.kind.Result.PATH_TOLERANCE_VIOLATED, f"{how} at joint_2"
+            result.error_code = self.kind.Result.PATH_TOLERANCE_VIOLATED
+            result.error_string = f"{how} at joint_2"
             handle.abort()
         return result
 
@@ -99,13 +103,19 @@ class ServerWithoutMessages(Server):
     """Action server without `control_msgs`: publishes real statuses and accepts goals by a function call."""
 
     def __init__(self, robot):
-        self.robot, self.kind = robot, KIND
-        self.goals, self.outcomes, self.cancelled, self.rejects, self.ready = [], {}, 0, False, True
+        self.robot = robot
+        self.kind = KIND
+        self.goals = []
+        self.outcomes = {}
+        self.cancelled = 0
+        self.rejects = False
+        self.ready = True
         self.status = robot.create_publisher(GoalStatusArray, f"{ACTION}/_action/status", LATCHED)
         robot.create_timer(0.02, self.end_finished_goal)
 
     def send_goal_async(self, goal, _feedback=None, uuid=None):
-        answer, result = Future(), Future()
+        answer = Future()
+        result = Future()
         handle = SimpleNamespace(
             request=goal,
             goal_id=uuid or GoalInfo().goal_id,
@@ -268,7 +278,8 @@ def test_pieces_are_goals_that_replace_each_other(bench):
 def test_arm_stops_within_two_seconds_of_the_last_goal(bench):
     start_in_pieces(bench)
     with bench.node.arm.lock:  # the sending thread waits for this lock
-        began, sent = bench.robot.now(), len(bench.server.goals)
+        began = bench.robot.now()
+        sent = len(bench.server.goals)
         wait(lambda: bench.robot.now() > bench.robot.spline_start + bench.robot.spline_end)
         assert bench.robot.now() - began < 2.5
         assert len(bench.server.goals) <= sent + 1

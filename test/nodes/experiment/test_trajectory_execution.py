@@ -178,7 +178,8 @@ SETTINGS = SimpleNamespace(
 
 
 def test_arm_state_counts_despite_a_later_gripper_state(ros):
-    node, driver = rclpy.create_node("arm"), rclpy.create_node("driver")
+    node = rclpy.create_node("arm")
+    driver = rclpy.create_node("driver")
     arm = Arm(node, SETTINGS, LIMITS, on_halt=str, on_rest=str)
     assert "no usable joint_states" in arm.doubt
     publisher = driver.create_publisher(JointState, "joint_states", 10)

@@ -99,7 +99,9 @@ class Computer:
     """Node whose ROS clock, steady clock and simulated time the test sets."""
 
     def __init__(self, monkeypatch):
-        self.steady, self.simulated, self.is_simulated = 100.0, 0.0, False
+        self.steady = 100.0
+        self.simulated = 0.0
+        self.is_simulated = False
         self.clock = ROSClock()
         monkeypatch.setattr(time, "monotonic", lambda: self.steady)
         monkeypatch.setattr(ROSClock, "ros_time_is_active", property(lambda _: self.is_simulated))
@@ -127,7 +129,8 @@ def test_motion_time_ignores_steps_of_system_time(computer):
 
 @pytest.mark.parametrize("jump", [-50.0, -1e-3, MAX_CLOCK_STEP_S + 0.01, 1e6])
 def test_motion_time_excludes_jumps_of_simulated_time(computer, jump):
-    computer.is_simulated, computer.simulated = True, 60.0
+    computer.is_simulated = True
+    computer.simulated = 60.0
     motion_time = MotionTime(computer)
     computer.simulated += 0.3
     assert motion_time.now() == pytest.approx(0.3)
@@ -141,7 +144,8 @@ def test_motion_time_excludes_jumps_of_simulated_time(computer, jump):
 
 def test_switch_to_simulated_time_is_a_jump(computer):
     motion_time = MotionTime(computer)
-    computer.is_simulated, computer.simulated = True, 100.1
+    computer.is_simulated = True
+    computer.simulated = 100.1
     assert motion_time.now() == 0.0
     assert motion_time.take_jump() == pytest.approx(0.1)
 

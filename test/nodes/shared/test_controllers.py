@@ -23,7 +23,8 @@ class Manager:
     """Publisher of a controller manager's messages, and the view of a controller that listens."""
 
     def __init__(self):
-        self.node, self.listener = rclpy.create_node("manager"), rclpy.create_node("listener")
+        self.node = rclpy.create_node("manager")
+        self.listener = rclpy.create_node("listener")
         self.reported = []
         self.events = self.node.create_publisher(TransitionEvent, "jtc/transition_event", 10)
         self.view = ControllerView(self.listener, "jtc", on_event=self.reported.append)

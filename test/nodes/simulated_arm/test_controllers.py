@@ -30,7 +30,8 @@ class Bench(SimulatorBench):
         super().__init__(lambda: Node("manager"), "-r", "__ns:=/left", **parameters)
         manager = self.client
         self.names = list(self.node.arm.robot.joint_names)
-        self.states, self.descriptions = [], []
+        self.states = []
+        self.descriptions = []
         manager.create_subscription(JointState, "hardware/joint_states", self.states.append, qos_profile_sensor_data)
         manager.create_subscription(String, "robot_description", self.descriptions.append, LATCHED)
         self.commands = manager.create_publisher(JointState, "hardware/commands", 1)

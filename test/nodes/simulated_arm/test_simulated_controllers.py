@@ -15,7 +15,8 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-JTC, FCC = "/joint_trajectory_controller", "/forward_effort_controller"
+JTC = "/joint_trajectory_controller"
+FCC = "/forward_effort_controller"
 STATUS = f"{JTC}/follow_joint_trajectory/_action/status"
 LATEST = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LAST = "set_last_command_interface_value_as_state_on_activation"
@@ -26,7 +27,8 @@ class Client(Node):
 
     def __init__(self):
         super().__init__("client")
-        self.events, self.statuses = [], []
+        self.events = []
+        self.statuses = []
         for name in (JTC, FCC):
             self.create_subscription(
                 TransitionEvent,

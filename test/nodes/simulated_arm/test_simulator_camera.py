@@ -28,7 +28,8 @@ from dynid_ros.simulation import demo_arm_urdf, tabled_arm
 ROOT = Path(__file__).resolve().parents[3]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 STIFFNESS = [5980.0, 11900.0, 4600.0, 709.0, 772.0, 478.0]
-OFFSET, DRIFT = 0.25, 1e-3
+OFFSET = 0.25
+DRIFT = 1e-3
 BASE = [0.5, -0.2, 1.5, 0.3, -0.4, 2.0]
 SETTINGS = {
     "stiffness": STIFFNESS,
@@ -66,7 +67,8 @@ def camera_recording(ros, tmp_path):
     executor = SingleThreadedExecutor()
     for node in (recorder, client):
         executor.add_node(node)
-    states, truth = [], []
+    states = []
+    truth = []
     client.create_subscription(JointState, "joint_states", states.append, 100)
     client.create_subscription(String, "/simulator/true_parameters", lambda m: truth.append(m.data), LATCHED)
     command = client.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
@@ -102,7 +104,8 @@ def test_markers_and_bodies_match_the_links_on_the_camera_clock(camera_recording
     assert arm.springs.stiffness.tolist() == STIFFNESS
     assert truth["camera"]["clock_offset"] == OFFSET
     base = np.eye(4)
-    base[:3, :3], base[:3, 3] = Rotation.from_euler("xyz", BASE[3:]).as_matrix(), BASE[:3]
+    base[:3, :3] = Rotation.from_euler("xyz", BASE[3:]).as_matrix()
+    base[:3, 3] = BASE[:3]
     assert np.allclose(truth["camera"]["base"], base)
 
     recording = Recording.read(path, joint_names=names)
