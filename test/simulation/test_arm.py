@@ -27,7 +27,8 @@ def test_dry_friction_stops_a_turntable(turntable):
     arm.step(0.3)
     arm.command_effort([0.0])
     arm.step(0.001)  # a command acts one timestep later
-    start, speed = arm.position[0], arm.velocity[0]
+    start = arm.position[0]
+    speed = arm.velocity[0]
     assert speed == pytest.approx(18.0 / INERTIA * 0.3, rel=1e-5)
     arm.step(5.0)
     assert arm.velocity == pytest.approx([0.0], abs=1e-6)

@@ -55,7 +55,8 @@ def test_simulated_torque_and_wrench_match_pinocchio(demo_robot, reference, traj
     moving = np.flatnonzero(np.all(np.abs(recording.velocity) > 0.05, axis=1))[1:-1]
     assert len(moving) > 1500
     for i in moving[::20]:
-        q, qd = recording.position[i], recording.velocity[i]
+        q = recording.position[i]
+        qd = recording.velocity[i]
         qdd = (recording.position[i + 1] - 2 * q + recording.position[i - 1]) / 1e-6
         drive = reference.inverse_dynamics(q, qd, qdd) + np.array(ROTORS) * qdd
         friction = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
@@ -80,7 +81,8 @@ def test_attaching_and_detaching_keeps_position_and_velocity(demo_robot):
     arm.release()
     arm.step(0.2)
     for change in (lambda: arm.attach_load(LOAD), arm.detach_load):
-        position, velocity = arm.position, arm.velocity
+        position = arm.position
+        velocity = arm.velocity
         change()
         assert np.array_equal(arm.position, position)
         assert np.array_equal(arm.velocity, velocity)

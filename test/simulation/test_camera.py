@@ -158,7 +158,8 @@ def test_converts_markers_to_marker_and_body_poses(arm, motion, demo_robot):
     stamps, positions = camera.film(motion, arm.truth, markers, np.random.default_rng(2))
     poses = marker_poses(stamps, positions, "/m") | body_poses(stamps, positions, markers, arm.robot, "/mocap")
     assert set(poses) == {*(f"/m[{i}]" for i in range(7)), "/mocap/link_2/pose", "/mocap/link_5/pose"}
-    body, marker = poses["/mocap/link_5/pose"], poses["/m[4]"]
+    body = poses["/mocap/link_5/pose"]
+    marker = poses["/m[4]"]
     assert body.time == pytest.approx(motion.time[::5])
     links = demo_robot.forward_kinematics(motion.link_position[::5])
     for k in np.flatnonzero(np.isfinite(body.position).all(axis=1))[::10]:
@@ -180,7 +181,8 @@ def test_body_pose_is_the_least_squares_fit_of_its_markers():
     positions[1:, 1] = positions[2, 0] = np.nan
     position, quaternion = body_pose(positions, PLACES)
     for frame, good in ((0, [0, 1, 2, 3]), (1, [0, 2, 3])):
-        middle, places = positions[frame, good].mean(axis=0), PLACES[good] - PLACES[good].mean(axis=0)
+        middle = positions[frame, good].mean(axis=0)
+        places = PLACES[good] - PLACES[good].mean(axis=0)
         expected, _ = Rotation.align_vectors(positions[frame, good] - middle, places)
         assert Rotation.from_quat(quaternion[frame]).as_matrix() == pytest.approx(expected.as_matrix())
         assert position[frame] == pytest.approx(middle - expected.apply(PLACES[good].mean(axis=0)))

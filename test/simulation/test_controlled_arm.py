@@ -19,7 +19,8 @@ class Bench:
 
     def __init__(self, robot, *, sums=True, servo_model=False, **settings):
         arm = SimulatedArm(robot, drives=Drives(coulomb=0.0, viscous=0.0), start=[0.0], servo_model=servo_model)
-        self.reported, self.changes = [], []
+        self.reported = []
+        self.changes = []
         self.controlled = ControlledArm(
             arm,
             TrajectorySettings(**settings),
@@ -27,7 +28,8 @@ class Bench:
             report=self.reported.append,
             changed=lambda name, active: self.changes.append((name, active)),
         )
-        self.arm, self.names = arm, robot.joint_names
+        self.arm = arm
+        self.names = robot.joint_names
         self.stiffness = arm._servo.gains.stiffness[0]
 
     def run(self, seconds):

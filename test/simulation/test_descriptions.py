@@ -53,7 +53,8 @@ def test_demo_arm_has_visual_and_collision_shapes_for_each_link():
 
 def test_demo_arm_has_the_specified_axes_and_a_reach_of_one_metre(demo_robot):
     axes = np.abs(demo_robot.joint_axes(np.zeros((1, 6)))[0])
-    z, y = [0, 0, 1], [0, 1, 0]
+    z = [0, 0, 1]
+    y = [0, 1, 0]
     assert axes == pytest.approx(np.array([z, y, y, z, y, z]), abs=1e-12)
     shoulder, flange = demo_robot.forward_kinematics(np.zeros((1, 6)))[0][[1, 5], :3, 3]
     assert 0.95 < np.linalg.norm(flange - shoulder) < 1.1

@@ -80,7 +80,8 @@ def dahl(position):
 
 def test_drive_torque_matches_the_friction_law(run, demo_robot):
     _, recording = run
-    q, qd = recording.position, recording.velocity
+    q = recording.position
+    qd = recording.velocity
     qdd = np.gradient(qd, recording.time, axis=0)
     pinocchio = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
     rigid = np.array([pinocchio.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])

@@ -29,7 +29,8 @@ def test_push_acceleration_matches_pinocchio(demo_robot, link, axes):
     pinocchio = pytest.importorskip("pinocchio")
     model = pinocchio.buildModelFromXML(demo_robot.urdf)
     data = model.createData()
-    frame, along = model.getFrameId(link), model.getFrameId(axes)
+    frame = model.getFrameId(link)
+    along = model.getFrameId(axes)
     jacobian = pinocchio.computeFrameJacobian(model, data, POSE, frame, pinocchio.LOCAL_WORLD_ALIGNED)
     pinocchio.forwardKinematics(model, data, POSE)
     rotation = pinocchio.updateFramePlacement(model, data, along).rotation
@@ -169,7 +170,8 @@ def test_samples_satisfy_both_equations_of_motion(demo_robot, trajectory):
     arm = create_flexible_arm(demo_robot, drives={"coulomb": None})
     reference = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
     true = simulate(arm, trajectory, 1000.0, link_encoders=True)
-    q, q_m = true.link_position, true.position
+    q = true.link_position
+    q_m = true.position
     qd = np.gradient(q, 0.001, axis=0)
     qdd, qdd_m = (np.diff(x, 2, axis=0) / 1e-6 for x in (q, q_m))
     spring = STIFFNESS * (q_m - q)

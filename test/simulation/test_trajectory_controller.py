@@ -80,7 +80,8 @@ class Bench:
         self.interfaces = CommandInterfaces(1)
         self.reported = []
         self.controller = TrajectoryController(robot, self.interfaces, Settings(**settings), self.reported.append)
-        self.names, self.lag = robot.joint_names, lag
+        self.names = robot.joint_names
+        self.lag = lag
         self.now = 0.0
         self.measured = 0.0
         self.speed = 0.0

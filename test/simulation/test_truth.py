@@ -40,7 +40,8 @@ def test_last_link_includes_the_tool(demo_robot):
     root = ElementTree.fromstring(demo_arm_urdf())
     mass, center, tensor = read_inertial(root, "link_6")
     tool_mass, tool_center, tool_tensor = read_inertial(root, "tool")
-    c, s = np.cos(0.3), np.sin(0.3)
+    c = np.cos(0.3)
+    s = np.sin(0.3)
     turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
     tool_center = turn @ tool_center + [0, 0, 0.04]
     total = shift_to_origin(mass, center, tensor) + shift_to_origin(tool_mass, tool_center, turn @ tool_tensor @ turn.T)

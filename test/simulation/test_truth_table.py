@@ -16,7 +16,8 @@ def test_table_holds_the_settings_of_the_arm(demo_robot):
     assert table["robot"] == "demo_arm"
     assert list(table["joints"]) == list(demo_robot.joint_names)
     assert list(table["links"]) == list(demo_robot.link_names)
-    joint, link = table["joints"]["joint_3"], table["links"]["link_3"]
+    joint = table["joints"]["joint_3"]
+    link = table["links"]["link_3"]
     assert (joint["coulomb"], joint["viscous"], joint["rotor_inertia"]) == (3.0, 1.5, 0.0)
     assert abs(joint["torque_gain_error"]) == 0.01
     assert joint["torque_offset"] == sensors.torque_offset[2]
