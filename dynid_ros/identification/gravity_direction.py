@@ -276,11 +276,11 @@ def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> f
     Returns:
         Correlation between -1 and 1; 0 if the URDF has no weights, or no joint moves.
     """
-    known = np.isfinite(torque).all(axis=1) & np.isfinite(position).all(axis=1)
-    if not known.any():
+    is_finite = np.isfinite(torque).all(axis=1) & np.isfinite(position).all(axis=1)
+    if not is_finite.any():
         return 0.0
-    measured = torque[known] - torque[known].mean(axis=0)
-    weights = robot.gravity_torque(position[known])
+    measured = torque[is_finite] - torque[is_finite].mean(axis=0)
+    weights = robot.gravity_torque(position[is_finite])
     weights = weights - weights.mean(axis=0)
     size = np.linalg.norm(measured, axis=0)
     measured, weights = (values / np.where(size > 0.0, size, 1.0) for values in (measured, weights))

@@ -49,20 +49,20 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.per_joint(robot.n_joints), strict=True):
         # An undetermined coefficient is null in the file, although the model has a number for it.
-        own = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
-        own |= {term: None for term in own if np.isnan(estimates.get(f"{term} {joint}", 0.0))}
-        entry: dict = {term: own.get(term) for term in COMMON_TERMS}
+        written = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
+        written |= {term: None for term in written if np.isnan(estimates.get(f"{term} {joint}", 0.0))}
+        entry: dict = {term: written.get(term) for term in COMMON_TERMS}
         if friction.asymmetric:
             for term in ("coulomb", "viscous"):
-                positive = own.get(f"{term}_positive")
-                negative = own.get(f"{term}_negative")
+                positive = written.get(f"{term}_positive")
+                negative = written.get(f"{term}_negative")
                 entry[term] = None if positive is None or negative is None else (positive + negative) / 2
-        entry |= own
+        entry |= written
         entry |= {name: getattr(friction, name) for name in SHAPE_PARAMETERS}
         entry["terms"] = list(friction.terms)
-        entry["std"] = {term: as_number(errors.get(f"{term} {joint}", np.nan)) for term in own}
-        entry[DOF] = {term: as_number(dof.get(f"{term} {joint}", np.nan)) for term in own}
-        for name, numbers in dry_torques(own, joint, estimate).items():
+        entry["std"] = {term: as_number(errors.get(f"{term} {joint}", np.nan)) for term in written}
+        entry[DOF] = {term: as_number(dof.get(f"{term} {joint}", np.nan)) for term in written}
+        for name, numbers in dry_torques(written, joint, estimate).items():
             entry[name], entry["std"][name], entry[DOF][name] = map(as_number, numbers)
         section[joint] = entry
     if model.coupled:

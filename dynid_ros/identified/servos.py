@@ -70,10 +70,10 @@ def servo_drives(document: Mapping[str, Any]) -> dict[str, ServoDrive]:
     entries = section if isinstance(section, Mapping) else {}
     drives = {}
     for name, entry in entries.items():
-        known = entry.get(IN_TORQUE_KEY) if isinstance(entry, Mapping) else None
-        if not isinstance(known, Mapping) or not (is_number(known.get("gain")) and known["gain"] > 0.0):
+        in_torque = entry.get(IN_TORQUE_KEY) if isinstance(entry, Mapping) else None
+        if not isinstance(in_torque, Mapping) or not (is_number(in_torque.get("gain")) and in_torque["gain"] > 0.0):
             continue
-        values = {label: float(value) for label, value in known.items() if is_number(value)}
+        values = {label: float(value) for label, value in in_torque.items() if is_number(value)}
         damping = values.get(DAMPING_KEY, values.get("derivative", 0.0))
         others = [values.get(label, math.nan) for label in ServoDrive._fields[2:]]
         drives[str(name)] = ServoDrive(values["gain"], damping, *others)

@@ -125,15 +125,15 @@ def joint_angle(
     zero_error = 0.0
     if reference is not None:
         mask = reference_mask(reference, len(angle))
-        known = np.asarray(reference_angle, dtype=float)
-        if known.ndim > 1 or known.size not in (1, mask.sum()) or not np.isfinite(known).all():
+        zero_angles = np.asarray(reference_angle, dtype=float)
+        if zero_angles.ndim > 1 or zero_angles.size not in (1, mask.sum()) or not np.isfinite(zero_angles).all():
             raise MocapError(
-                f"reference_angle has shape {known.shape}; expected one finite angle, or one for each of {mask.sum()} "
-                "reference frames, rad"
+                f"reference_angle has shape {zero_angles.shape}; expected one finite angle, or one for each of "
+                f"{mask.sum()} reference frames, rad"
             )
         if not seen[mask].any():
             raise MocapError("no marker is seen in the reference frames; choose others for the zero of the angle")
-        offset = float(np.mean((angle[mask] - known.reshape(-1))[seen[mask]]))
+        offset = float(np.mean((angle[mask] - zero_angles.reshape(-1))[seen[mask]]))
         zero_error = float(np.sqrt(np.sum(errors[mask & seen] ** 2)) / seen[mask].sum())
     same = np.all(cleaned[:, :, None] == positions[:, None], axis=3)  # marker, given position
     return JointAngle(

@@ -265,9 +265,9 @@ class GravityIdentification:
             return recursive(problem)
         fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
         gain = fit.covariance @ (problem.matrix.T / sigma[problem.group] ** 2)
-        own = problem.own_inflation(sigma)
+        alone = problem.own_inflation(sigma)
         # Additional torques of other joints cannot make a moment less certain than the joint's own torque alone.
-        inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
+        inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, alone), np.inf)
         n = self.robot.n_joints
         return GravitySolution(
             problem,

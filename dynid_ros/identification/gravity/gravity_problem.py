@@ -55,8 +55,10 @@ class GravityProblem:
         right: (m,) torques, N m or N.
         names: names (k,) of the unknowns.
         owner: (k,) index of each unknown's joint; n for a turn of gravity.
+        samples: samples from which the rows follow.
         joint, sample: (m,) indices of each row's joint and sample.
         group: (m,) index of each row's noise in `group_names`.
+        group_names: names of the noises, by joint and kind of sample.
     """
 
     def __init__(
@@ -102,8 +104,8 @@ class GravityProblem:
         self.matrix = np.hstack(blocks)
         self.owner = np.array(owner)
         self.right = samples.torque.reshape(-1)
-        known = samples.friction_known[self.sample, self.joint]
-        self._keep(known & self._own_rows() if settings.own_only else known)
+        rows = samples.friction_known[self.sample, self.joint]
+        self._keep(rows & self._own_rows() if settings.own_only else rows)
         if not len(self.right):
             raise IdentificationError("No sample in which friction has a known side: all joints that count are held")
         pairs = Approaches.among(samples, self.sample, self.joint, robot.joint_names)
@@ -140,10 +142,10 @@ class GravityProblem:
         inflation = np.full(len(self.names), np.inf)
         for i in range(self.gravity.robot.n_joints):
             rows = self.joint == i
-            own = self.owner == i
-            if rows.any() and own.any():
+            unknowns = self.owner == i
+            if rows.any() and unknowns.any():
                 weights = 1 / sigma[self.group[rows]] ** 2
-                inflation[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
+                inflation[unknowns] = solve(self.matrix[np.ix_(rows, unknowns)], self.right[rows], weights).inflation
         return inflation
 
     def residual_rms(self, values: NDArray) -> NDArray:

@@ -65,12 +65,12 @@ def describe_observability(
     # Largest torque per moment; it is small for an axis that is nearly parallel to gravity.
     weight = np.linalg.norm(robot.gravity) * gravity.loads()
     parallel = gravity.unobservable_axes()
-    found = {}
+    states = {}
     for i, joint in enumerate(robot.joint_names):
         if parallel[i]:
             how = "parallel" if robot.joint_types[i] == "revolute" else "square"
             reason = f"axis {how} to gravity in every pose: its gravity torque is zero"
-            found[joint] = Observability(False, reason, torque_free=True)
+            states[joint] = Observability(False, reason, torque_free=True)
             continue
         factor = max(worst.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         revolute = robot.joint_types[i] == "revolute"
@@ -79,7 +79,7 @@ def describe_observability(
         width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         vague = width * weight[i] > np.abs(samples.torque[:, i]).max()
         if factor <= MAX_INFLATION and (angles >= needed or not revolute) and not vague:
-            found[joint] = Observability(True)
+            states[joint] = Observability(True)
             continue
         span = float(np.ptp(samples.position[:, i]))
         if dependence[i].any():
@@ -107,8 +107,8 @@ def describe_observability(
                 "its moment cannot be distinguished from those of other joints in these poses; "
                 "add poses of the proximal joints with its axis horizontal"
             )
-        found[joint] = Observability(False, reason)
-    return found
+        states[joint] = Observability(False, reason)
+    return states
 
 
 ANGLE_STEP_RAD = np.deg2rad(2)

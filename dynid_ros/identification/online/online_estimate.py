@@ -214,6 +214,7 @@ class OnlineEstimate(BaseEstimate):
     for wrong gains of the torque sensors, and for the errors of the arm's model.
 
     Attributes:
+        robot: the arm.
         time: time of the last equation, s.
         solution: (k,) solution of the equations, which has a number for undetermined parameters too.
         inflation: (k,) variances from the residuals, relative to those for white unit noise.

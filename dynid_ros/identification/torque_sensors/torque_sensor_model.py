@@ -262,26 +262,26 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
         rotation: (m,) index of each row's rotation.
     """
     half = (parts.right.T * parts.inverse) / parts.scale[:, None]
-    moved = []
+    shifts = []
     squares = []
-    crossed = []
+    projected = []
     for number in np.unique(rotation):
         left = parts.left[rotation == number]
         size, axes = np.linalg.eigh(np.eye(len(left)) - left @ left.T)
         outside = (axes / np.maximum(size, SINGLE_ROTATION_TOLERANCE)) @ axes.T
         weights = half @ (left.T @ outside)
-        moved.append(weights @ residual[rotation == number])
+        shifts.append(weights @ residual[rotation == number])
         squares.append((weights**2).sum(axis=1))
-        crossed.append(weights @ left)
-    own = np.array(squares)
-    shared = np.array(crossed)
-    # Degrees of freedom (Σ λ)² / Σ λ² of the variance, from the eigenvalues λ of diag(own) − shared sharedᵀ.
-    trace = own.sum(axis=0) - (shared**2).sum(axis=(0, 2))
+        projected.append(weights @ left)
+    square_sums = np.array(squares)
+    shared = np.array(projected)
+    # Degrees of freedom (Σ λ)² / Σ λ² of the variance, from the eigenvalues λ of diag(square_sums) − shared sharedᵀ.
+    trace = square_sums.sum(axis=0) - (shared**2).sum(axis=(0, 2))
     products = np.einsum("ckr,dkr->kcd", shared, shared)
     diagonal = np.einsum("kcc->kc", products)
-    square = (own.T**2 - 2 * own.T * diagonal).sum(axis=1) + (products**2).sum(axis=(1, 2))
+    square = (square_sums.T**2 - 2 * square_sums.T * diagonal).sum(axis=1) + (products**2).sum(axis=(1, 2))
     white = np.maximum((half**2).sum(axis=1), 1e-300)
-    factor = np.sqrt((np.array(moved) ** 2).sum(axis=0) / white)
+    factor = np.sqrt((np.array(shifts) ** 2).sum(axis=0) / white)
     dof = trace**2 / np.maximum(square, 1e-300)
     # A rotation that alone determines a direction leaves no residual, so the variance would be too small.
     few = ~(dof >= MIN_GROUP_DOF) | (trace < white)
@@ -329,11 +329,11 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
             continue
         regressor = model.recorded_regressor[rows, j]
         direction = model.samples.direction[rows, j]
-        known = np.column_stack([regressor, np.ones(len(rows)), direction])
-        both = np.hstack([known, regressor @ model.load_columns * model.loaded[rows, None]])
+        columns = np.column_stack([regressor, np.ones(len(rows)), direction])
+        columns_with_mass = np.hstack([columns, regressor @ model.load_columns * model.loaded[rows, None]])
         readings = model.samples.torque[rows, j]
-        without = solve(known, readings)
-        with_mass = solve(both, readings)
+        without = solve(columns, readings)
+        with_mass = solve(columns_with_mass, readings)
         dof = len(rows) - with_mass.rank
         added = with_mass.rank - without.rank
         if dof > 0 and added > 0:

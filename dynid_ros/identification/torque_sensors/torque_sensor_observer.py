@@ -183,8 +183,8 @@ class TorqueSensorObserver:
         self.false_alarm_rate = false_alarm_rate
         self._moments = gravity.moments
         variances, axes = np.linalg.eigh(gravity.covariance)
-        known = variances > 0
-        self._moment_errors = axes[:, known] * np.sqrt(variances[known])
+        is_uncertain = variances > 0
+        self._moment_errors = axes[:, is_uncertain] * np.sqrt(variances[is_uncertain])
         self._weighed = ~self.gravity.unobservable_axes()
         self._learners = {kind: NoiseLearner(n, learning) for kind in SAMPLE_KINDS}
         self._dof = learning - N_COLUMNS
@@ -233,18 +233,18 @@ class TorqueSensorObserver:
             IdentificationError: no estimate is determined.
         """
         std = self.standard_errors
-        known = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN_DEVIATION / 2], axis=1)
-        if not known.any():
+        is_determined = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN_DEVIATION / 2], axis=1)
+        if not is_determined.any():
             raise IdentificationError(
                 "there is nothing to accept: no gain and no offset is known yet from what was watched; let the arm "
                 "visit poses that load its joints, then accept"
             )
         sensors = replace(
             self.sensors,
-            gain=np.where(known[:, 0], self.gain, self.sensors.gain),
-            offset=np.where(known[:, 1], self.offset, self.sensors.offset),
+            gain=np.where(is_determined[:, 0], self.gain, self.sensors.gain),
+            offset=np.where(is_determined[:, 1], self.offset, self.sensors.offset),
         )
-        self._set_reference(sensors, np.where(known, std, self._reference_std))
+        self._set_reference(sensors, np.where(is_determined, std, self._reference_std))
         return sensors
 
     def _set_reference(self, sensors: TorqueSensors, std: ArrayLike | None) -> None:
@@ -269,21 +269,21 @@ class TorqueSensorObserver:
         torque = regressor @ self._moments
         time = float(samples.time[m])
         # Without the direction of friction, a reading contains no usable information.
-        judged = samples.direction[m] != 0
+        has_direction = samples.direction[m] != 0
         columns = [torque, np.ones_like(torque), samples.direction[m], samples.velocity[m]]
-        rows = np.stack(columns, axis=1) * judged[:, None]
-        error = (samples.torque[m] - self._sensitivity * torque - self.sensors.offset) * judged
+        rows = np.stack(columns, axis=1) * has_direction[:, None]
+        error = (samples.torque[m] - self._sensitivity * torque - self.sensors.offset) * has_direction
         learner = self._learners["static" if samples.static[m] else "slow"]
-        known = np.isfinite(learner.noise)
-        if not known.all():
+        has_noise = np.isfinite(learner.noise)
+        if not has_noise.all():
             learner.add(rows, error)
-        if not known.any():
+        if not has_noise.any():
             return []
         rows = rows / learner.noise[:, None]
         error = error / learner.noise
         moments = (self._sensitivity / learner.noise)[:, None] * (regressor @ self._moment_errors)
         self._estimate(rows, error)
-        statistic = self._windows.add(rows, error, moments * judged[:, None])
+        statistic = self._windows.add(rows, error, moments * has_direction[:, None])
         self._times.append(time)
         names = self.robot.joint_names
         for name, alarm in self._alarms.items():
