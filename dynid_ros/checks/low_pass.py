@@ -18,6 +18,7 @@ from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import Columns, NormalEquations
 from dynid_ros.files.disk_arrays import read_column, row_blocks
 from dynid_ros.recording.recording import Recording
+from dynid_ros.recording.uniform_motion import MIN_CUTOFF_HZ
 from dynid_ros.signals import Resampled
 from dynid_ros.signals.driver_filter import (
     MIN_FILTER_GAIN_PER_JOINT,
@@ -63,6 +64,11 @@ MAX_CONTENTS_RATIO = 4.0
 """Largest cutoff frequency that does harm, as a multiple of the positions' bandwidth."""
 MAX_CONTENTS_OF_NYQUIST = 0.8
 """Largest frequency of the contents that shows a low-pass, as a fraction of half the sampling rate."""
+STEEP_END_SHARES = (1e-5, 1e-9)
+"""Shares of a torque's power above the beginning and the end of the steep part of its spectrum."""
+MAX_STEEP_END_RATIO = 3.0
+"""Largest ratio of these frequencies behind a zero-phase low-pass: four recordings that were filtered have 1.4 to 2.0.
+Torques of eight robots without such a filter have noise up to half of the sampling rate."""
 PERIODOGRAM_S = 8.0
 """Length of the averaged periodograms."""
 
@@ -96,6 +102,21 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
             f"positions and torques hold nothing above {highest:.2g} Hz, not even noise: they were low-passed close to "
             "the band of the motion, which biases what is fitted",
             "record what the sensors give, and let the identification filter it",
+            LOW_PASSED,
+        )
+
+
+def check_steep_end(samples: MotionSamples, source: str) -> Iterator[Finding]:
+    """Yield a warning if all torques were low-passed below the smallest cutoff frequency of the equations of links."""
+    driver = steep_end(samples)
+    if driver is not None and driver.cutoff is not None and driver.cutoff < MIN_CUTOFF_HZ:
+        yield Finding(
+            "warning",
+            source,
+            f"torques end at about {driver.cutoff:.2g} Hz, without the noise that the positions have above it: they "
+            "look low-passed without phase, which rounds the reversals of friction",
+            "record torques without that filter, or pass the model through it, which the identification of links does "
+            f"where held-out samples support it: torque_filter {driver}",
             LOW_PASSED,
         )
 
@@ -155,8 +176,39 @@ def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple
     if samples is None:
         return None
     search = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES)))
-    driver = search.screen()
+    driver = search.screen() or steep_end(samples)
     return None if driver is None else (driver, search.bandwidth)
+
+
+def steep_end(samples: MotionSamples) -> DriverFilter | None:
+    """Return the zero-phase low-pass after which the spectra of all torques would end as they do, or None.
+
+    Friction and noise fall off slowly: the power above a frequency f is proportional to about f⁻³. Behind a zero-phase
+    low-pass of order 2 or more the remaining power falls by four orders of magnitude within an octave. Accelerations
+    without noise, as of a simulation, or with the same end do not show a filter of the torques.
+    """
+    cutoffs = []
+    for uniform in samples.uniform.values():
+        position, torque = np.hsplit(max((s.values for s in uniform.segments), key=len), 2)
+        frequency, density = _spectrum(torque, uniform.rate)
+        above = np.cumsum(density[::-1], axis=0)[::-1]
+        highest = 0.0
+        for power in above[:, above[0] > 0].T:
+            start, end = (frequency[np.flatnonzero(power > share * power[0])[-1]] for share in STEEP_END_SHARES)
+            if end > min(MAX_STEEP_END_RATIO * start, MAX_CONTENTS_OF_NYQUIST * uniform.rate / 2):
+                return None
+            cutoffs.append(start)
+            highest = max(highest, end)
+        acceleration = frequency[:, None] ** 4 * _spectrum(position, uniform.rate)[1]
+        noise = acceleration[frequency > highest].sum(axis=0)
+        if not np.any(noise > STEEP_END_SHARES[0] * acceleration.sum(axis=0)):
+            return None
+    return DriverFilter(float(f"{np.median(cutoffs):.3g}"), order=4, zero_phase=True) if cutoffs else None
+
+
+def _spectrum(values: NDArray, rate: float) -> tuple[NDArray, NDArray]:
+    """Return frequencies (K,), Hz, and power densities (K, c) of uniform samples (N, c) at a rate, Hz."""
+    return power_density(values, rate, squared_hann(min(len(values), round(PERIODOGRAM_S * rate))))
 
 
 class _TermColumns(NamedTuple):
@@ -308,9 +360,7 @@ def _motion_band(samples: MotionSamples) -> float:
 
 def _highest_frequency(uniform: Resampled) -> float:
     """Return the frequency above which no channel holds anything, Hz."""
-    longest = max((s.values for s in uniform.segments), key=len)
-    window = squared_hann(min(len(longest), round(PERIODOGRAM_S * uniform.rate)))
-    frequency, density = power_density(longest, uniform.rate, window)
+    frequency, density = _spectrum(max((s.values for s in uniform.segments), key=len), uniform.rate)
     above = np.cumsum(density[::-1], axis=0)[::-1] > ZERO_POWER_SHARE * density.sum(axis=0)
     return float(frequency[np.max(np.flatnonzero(above.any(axis=1)), initial=0)])
 

@@ -40,6 +40,7 @@ from dynid_ros.checks.geometry import (
 from dynid_ros.checks.low_pass import (
     MIN_SECOND_JOINT_GAIN,
     check_contents,
+    check_steep_end,
     fits_with_lags,
     lag_explanation,
     low_pass_explanation,
@@ -207,6 +208,7 @@ def _model_findings(recordings: Sequence[Recording], robot: RobotModel, undecide
     findings = [_with_dh_hint(finding, robot) for finding in _likeliest(explanations, effort, source)]
     findings = findings or list(check_command_delay(recordings, problem, source))
     findings = findings or list(check_drive_gains(recordings, problem, source))
+    findings = findings or list(check_steep_end(everything, source))
     if not findings and _inconsistent(problem, source):
         # In motions of a few degrees friction that builds up slowly looks like joints of several arms.
         findings = _inconsistent(problem.presliding, source)

@@ -1,13 +1,15 @@
 """Test detection of low-passed signals, and friction that builds up after a reversal."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import planar_arm
 import pytest
+from scipy.signal import butter, filtfilt
 
 from dynid_ros.checks.finding import LOW_PASSED
-from dynid_ros.checks.low_pass import check_contents, shows_in_rigid_torques
+from dynid_ros.checks.low_pass import check_contents, check_steep_end, shows_in_rigid_torques
 from dynid_ros.checks.motion_samples import (
     PRESLIDING_DISTANCES,
     TORQUE_CUTOFF_RATIO,
@@ -16,6 +18,8 @@ from dynid_ros.checks.motion_samples import (
     motion_samples,
 )
 from dynid_ros.checks.torque_model import TorqueFit, TorqueTerms, with_presliding
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
 
@@ -85,3 +89,40 @@ def test_half_of_a_low_rate_is_not_a_low_pass(rate):
     recording = Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-4, q.shape), np.full_like(q, np.nan), torque)
     samples = motion_samples([recording])
     assert list(check_contents(samples, "run")) == []
+
+
+def zero_phase_recording(cutoff, position_noise=1e-5):
+    """Slow motion with little dry friction, whose torques pass a zero-phase Butterworth low-pass of order 5."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    rng = np.random.default_rng(5)
+    time = np.arange(4000) / 200.0
+    motion = np.zeros((3, len(time), 3))
+    for joint, harmonic in product(range(3), (1, 2, 3, 5)):
+        rate = 2 * np.pi * 0.1 * harmonic
+        phase = rng.uniform(0.0, 2 * np.pi)
+        for order in range(3):
+            motion[order, :, joint] += 0.4 / harmonic * rate**order * np.sin(rate * time + phase + order * np.pi / 2)
+    torque = robot.inverse_dynamics(*motion) + [0.04, 0.08, 0.04] * np.tanh(motion[1] / 0.002)
+    torque += 0.003 * rng.normal(size=torque.shape)
+    if cutoff:
+        torque = filtfilt(*butter(5, cutoff / 100.0), torque, axis=0)
+    position = motion[0] + position_noise * rng.normal(size=torque.shape)
+    return robot, Recording(planar_arm.JOINTS, time, position, np.full_like(torque, np.nan), torque, source="run")
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "position_noise", "reported"),
+    [(3.0, 1e-5, True), (1.5, 1e-5, True), (None, 1e-5, False), (25.0, 1e-5, False), (3.0, 0.0, False)],
+)
+def test_reports_torques_that_end_where_positions_have_noise(cutoff, position_noise, reported):
+    _, recording = zero_phase_recording(cutoff, position_noise)
+    findings = list(check_steep_end(motion_samples([recording]), "run"))
+    assert [finding.kind for finding in findings] == ([LOW_PASSED] if reported else [])
+
+
+def test_links_find_a_zero_phase_filter_far_above_the_motion():
+    robot, recording = zero_phase_recording(3.0)
+    driver = LinkIdentification(robot).fit(recording).model.signals.driver
+    assert driver.zero_phase
+    assert driver.cutoff == pytest.approx(2.8, rel=0.15)
+    assert LinkIdentification(robot).fit(zero_phase_recording(None)[1]).model.signals.driver is None

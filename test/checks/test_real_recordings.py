@@ -19,7 +19,8 @@ TORQUE = EffortConvention("torque")
 ROBOTS = {"ur10e": "ur10e.urdf", "kuka_lwr4": "kuka_lwr4.urdf", "franka_panda": "panda_dh.urdf"}
 TIPS = {"ur10e": "tool0"}
 CONVENTIONS = {"ur10e": UR10E_GAINS, "kuka_lwr4": TORQUE, "franka_panda": TORQUE}
-EXPECTED_KINDS = {"franka_panda": {"repeated rows"}}
+EXPECTED_KINDS = {"franka_panda": {"repeated rows"}, "kuka_lwr4": {"low-passed"}}
+"""The authors of the recordings of the KUKA LWR4+ low-passed their torques without phase."""
 RECORDINGS = sorted((robot, file.name) for robot in ROBOTS for file in (DATA / robot / "develop").glob("*.npz"))
 
 
