@@ -74,7 +74,7 @@ def test_arm_floats_and_stays_where_a_push_leaves_it(model_file):
 
 
 def test_pd_resists_a_push_and_returns(model_file):
-    """In static equilibrium stiffness and friction carry the push."""
+    """Stiffness and friction carry the push in static equilibrium."""
     bench = Bench(model_file, gains=GAINS).release_to_effort()
     assert bench.run(1.0) == pytest.approx(START, abs=1e-3)
     bench.arm.push(PUSH, duration=2.0)
@@ -142,7 +142,7 @@ def make_trajectory_route(model_file, **settings):
 
 @pytest.mark.parametrize("has_goal", [True, False])
 def test_effort_after_an_abort_ends_with_the_next_joint_state(model_file, has_goal):
-    """Without commands the controller aborts and holds with the effort of the last action goal, or none."""
+    """The controller aborts without commands, and holds the effort of the last action goal, if any."""
     bench, controlled = make_trajectory_route(model_file, cmd_timeout=0.1)
     send = bench.apply_torque
     trajectory = controlled.trajectory

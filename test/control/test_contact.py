@@ -101,7 +101,7 @@ def test_false_alarms_are_shared_by_the_joints():
 
 
 def test_levels_of_correlated_joints_are_lower():
-    """With equal errors of three joints, the alarms of all joints coincide."""
+    """Alarms of all joints coincide for equal errors of three joints."""
     time, values = draw_filtered_noise(600.0, 0)
     alone = tail_level(time, np.abs(values), 0.05)
     assert tail_levels(time, np.abs(np.outer(values, [1.0, 2.0, 3.0])), 0.05) == pytest.approx(

@@ -191,7 +191,7 @@ def test_small_change_of_the_model_is_accepted():
 
 
 def test_arm_above_its_speed_limit_is_braked():
-    """The same push causes a lower speed than without brakes."""
+    """Brakes reduce the speed that a push causes."""
     speeds = []
     for braked in (True, False):
         arm = make_floating_arm(STRANGERS["xarm7"])

@@ -211,7 +211,7 @@ def test_motion_while_disabled_is_no_jump():
 
 
 def test_contradicting_drivers_refuse_enable():
-    """One jump may come from a reset encoder; a jump back within a second comes from another driver."""
+    """A single jump may come from a reset encoder; a jump back within a second comes from another driver."""
     arm = Arm().run(0.05)
     for elbow in (1.8, 0.3):
         arm.position = [1.0, elbow]

@@ -59,7 +59,7 @@ def test_spring_law_at_the_deflection_gives_the_torque(law, values, torque):
 
 
 def test_backlash_is_crossed_linearly_with_torque():
-    """From torque 0 to k a the link moves from the middle to the end of the dead zone, plus the spring deflection."""
+    """The link crosses the dead zone from its middle to its end for torques from 0 to k a, plus the deflection."""
     law = {"stiffness": 500.0, "dead_zone": 1e-3}
     assert deflection_of(law, 0.0) == 0.0
     assert deflection_of(law, 0.25) == pytest.approx(0.25 / 500.0 + 0.5e-3)
@@ -114,7 +114,7 @@ def test_static_torque_of_a_flexible_arm_agrees_with_mujoco(carried):
 
 
 def test_arm_too_heavy_for_its_springs_is_a_fault():
-    """With 16 N m of gravity on 4 N m/rad, the links have no equilibrium."""
+    """The links have no equilibrium with 16 N m of gravity on 4 N m/rad."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     model = GravityModel(robot)
     weak = make_springs(joint_2={"stiffness": 4.0}, joint_3={"stiffness": 4.0})

@@ -111,7 +111,7 @@ def test_joints_have_friction_and_springs(tmp_path):
 
 @pytest.mark.parametrize("arm", make_chains(), ids=lambda arm: f"{arm.robot.name}_{arm.robot.n_joints}")
 def test_torque_agrees_with_drake(arm, tmp_path):
-    """In Drake damping and springs are passive forces."""
+    """Damping and springs are passive forces in Drake."""
     plants = pytest.importorskip("pydrake.multibody.plant")
     trees = pytest.importorskip("pydrake.multibody.tree")
     parsing = pytest.importorskip("pydrake.multibody.parsing")

@@ -69,7 +69,7 @@ def test_harmonics_lie_on_both_sides_of_the_resonance():
 
 @pytest.mark.slow
 def test_designed_motion_identifies_the_joint():
-    """With low limits and priors wrong by half, the period is repeated and the motion is still wide enough."""
+    """The period is repeated and the motion is wide enough, with low limits and priors wrong by half."""
     limits = MotionLimits.of(FLEXIBLE_ROBOT, acceleration_limits=5.0)
     prior = FlexibleJoints(1.5 * PA10_JOINT.stiffness, 0.5 * PA10_JOINT.motor_inertia)
     plan = flexible_motion(FLEXIBLE_ROBOT, limits, WORKSPACE, prior, **QUICK_SEARCH, periods=1).plan()

@@ -83,7 +83,7 @@ def test_noise_of_tracked_bodies_on_a_flexible_arm():
 
 
 def test_modeled_deflection_improves_the_registration():
-    """With deflections of 0.5°, markers are placed to 0.2 mm instead of 1 to 2 mm."""
+    """Markers are placed to 0.2 mm instead of 1 to 2 mm, with deflections of 0.5°."""
     rng = np.random.default_rng(2)
     scene = simulate_experiment(rng, load_ur10(), frames=600, rate=50, deflection=np.deg2rad(0.5))
     positions = add_noise(rng, scene.positions, 0.1)
@@ -123,7 +123,7 @@ def test_markers_on_the_first_link_leave_a_screw_undetermined():
 
 
 def test_single_moving_joint_determines_its_angle():
-    """In the usual experiment brakes hold the other joints, and the camera is undetermined by a screw motion."""
+    """Brakes hold the other joints in the usual experiment, so the camera is undetermined by a screw motion."""
     rng = np.random.default_rng(9)
     scene = simulate_experiment(rng, load_ur10(), frames=300, deflection=0.0)
     motor = np.tile(scene.link[0], (300, 1))

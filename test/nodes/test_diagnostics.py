@@ -67,7 +67,7 @@ def build_parameters(folder):
 
 
 class Robot:
-    """All nodes in one thread, and a listener."""
+    """Nodes of all kinds in one thread, and a listener."""
 
     def __init__(self, folder):
         arguments = [part for name, value in build_parameters(folder).items() for part in ("-p", f"{name}:={value}")]

@@ -10,7 +10,7 @@ pytest.importorskip("mujoco")
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 NODES = ["excitation", "gravity_compensation", "link_identification", "recorder", "simulator"]
-"""One node of each kind; all nodes declare their parameters by the same function."""
+"""Test one node of each kind, because all nodes declare their parameters by one function."""
 
 
 def read_error_line(node, folder, **parameters):

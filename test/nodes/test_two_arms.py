@@ -37,7 +37,7 @@ MIN_MOTION_RAD = 0.1
 
 
 class Arm:
-    """All nodes of an arm in its namespace, and a listener."""
+    """Nodes of an arm in its namespace, and a listener."""
 
     def __init__(self, client, name, folder, seed):
         self.client = client

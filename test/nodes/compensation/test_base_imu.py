@@ -178,7 +178,7 @@ def test_implausible_imu_refuses_enable(bench, fault, words):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_orientation_of_the_imu_gives_the_direction_of_gravity(seed):
-    """By REP 145 the orientation rotates sensor vectors into a world frame whose z axis points up."""
+    """The orientation of REP 145 rotates sensor vectors into a world frame whose z axis points up."""
     mounting, orientation = Rotation.random(2, rng=seed)
     imu = CompensationImu.__new__(CompensationImu)
     imu._to_base = mounting.as_matrix()

@@ -224,7 +224,7 @@ def test_ramp_starts_at_the_measured_torque(forward):
 
 
 def test_sensor_offsets_are_never_commanded(forward):
-    """All joints together determine the acting share of gravity, so an unloaded joint starts near zero."""
+    """The acting share of gravity follows from all joints, so an unloaded joint starts near zero."""
     controller = forward(effort_convention="torque")
     offsets = [1.5, -1.0, 1.0]
     set_measured_efforts(controller, [torque + offset for torque, offset in zip(GRAVITY_TORQUE, offsets, strict=True)])
