@@ -18,7 +18,6 @@ and lead with creep is the soft friction of simulators (MuJoCo). All three are z
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import mul
 from typing import NamedTuple
 
@@ -64,9 +63,9 @@ class LinearMotion(NamedTuple):
 class Law(NamedTuple):
     """Stiction law of each joint: creep, bend / h and lead / h, where h is the length of a step."""
 
-    creep: Sequence[float]
-    bend: Sequence[float]
-    lead: Sequence[float]
+    creep: NDArray
+    bend: NDArray
+    lead: NDArray
 
 
 class Steps(NamedTuple):
@@ -348,9 +347,9 @@ def _through(division: Division, m: int, forces: NDArray, state: NDArray) -> tup
     h = division.length
     velocities = [velocity]
     senses = [directions.copy()]
-    acting = []
-    unturned = []
-    turned = []
+    acting: list[list[float]] = []
+    unturned: list[list[float]] = []
+    turned: list[list[float]] = []
     for part, force in enumerate(forces.tolist()):
         step = _stepped(matrices[part >= division.parts // 2], [*velocity, *position, *force], directions, law)
         after = step[0]
