@@ -3,12 +3,15 @@
 python -m benchmarks.public_links FOLDER [--robot ar5] [--torque-filter cutoff=1.8,order=4,zero_phase]
 
 FOLDER holds clones of liuyurong129/figaroh_kinova, FrankJIE09/Dynamics_identification_Frank,
-unisa-acg/inverse-dynamics-solver and thanhndv212/figaroh-examples. Each recording is divided by time: its
+unisa-acg/inverse-dynamics-solver, thanhndv212/figaroh-examples and
+YanjunLIU-ac/Dynamic_Parameter_Identification_for_Rokae_xMate, with torques as recorded and, in xmate_filtered, behind
+the zero-phase low-pass of its script. Each recording is divided by time: its
 last 40 % are predicted from the first 60 %, and its first 40 % from the last 60 %. AIRBOT's motions predict each other.
 """
 
 import argparse
 import sys
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -17,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # robots are shared with the tests
 
 from pinocchio_arm import example_urdf
+from scipy.signal import butter, filtfilt
 
 from benchmarks.real_links import ORDINARY_FRICTION, unseen_errors
 from dynid_ros.identification import LinkIdentification
@@ -27,6 +31,13 @@ from dynid_ros.signals.driver_filter import driver_filter
 Loaded = tuple[RobotModel, dict[str, Recording], dict]
 """Arm, recordings by motion, and settings of the identification."""
 FITTED_FRACTION = 0.6
+XMATE_MASSES = (6.0, 5.0, 4.0, 4.0, 3.0, 2.0, 1.0)
+"""Guesses, kg."""
+XMATE_LENGTHS = (0.3415, 0.0, 0.394, 0.0, 0.366, 0.0, 0.2503)
+"""Offsets along the axes in the authors' modified Denavit-Hartenberg table, m."""
+XMATE_CUTOFF_HZ = 3.0
+"""Cutoff frequency of each pass of the filter of order 5 in the authors' trq_filter.m."""
+INERTIA_NAMES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 TIAGO_GAINS = np.array([1, 13.6, 13.6, -8.7, -8.7, -20.6, -20.6, -20.6])
 """Torque per current, N m/A: gear ratios times torque constants of the authors' identification.py."""
 
@@ -84,7 +95,34 @@ def load_ur10(folder: Path) -> Loaded:
     return robot, {"motion": Recording.read(bag, robot.joint_names)}, {}
 
 
-LOADERS = {"airbot": load_airbot, "ar5": load_ar5, "tiago": load_tiago, "ur10": load_ur10}
+def load_xmate(folder: Path, *, is_filtered: bool = False) -> Loaded:
+    """Return a Rokae xMate of its authors' kinematics, with guessed masses; torques are recorded at 1 kHz."""
+    parts = ['<robot name="xmate"><link name="link_0"/>']
+    for i, (mass, length) in enumerate(zip(XMATE_MASSES, XMATE_LENGTHS, strict=True), 1):
+        angle = 0.0 if i == 1 else np.pi / 2 * (-1) ** (i - 1)
+        origin = f'xyz="0 {-np.sin(angle) * length} {np.cos(angle) * length}" rpy="{angle} 0 0"'
+        inertia = " ".join(f'{name}="{0.03 * (name[1] == name[2])}"' for name in INERTIA_NAMES)
+        parts.append(
+            f'<joint name="joint_{i}" type="continuous"><parent link="link_{i - 1}"/><child link="link_{i}"/>'
+            f'<origin {origin}/><axis xyz="0 0 1"/></joint><link name="link_{i}"><inertial><mass value="{mass}"/>'
+            f"<inertia {inertia}/></inertial></link>"
+        )
+    robot = RobotModel.from_urdf("".join((*parts, "</robot>")))
+    data = folder / "Dynamic_Parameter_Identification_for_Rokae_xMate" / "filtering" / "data" / "excit"
+    position, torque = (np.loadtxt(data / f"excit_{kind}_record.txt") for kind in ("ang", "torque"))
+    if is_filtered:
+        torque = filtfilt(*butter(5, XMATE_CUTOFF_HZ, fs=1000.0), torque, axis=0)
+    return robot, {"motion": recording_of(robot, np.arange(len(position)) / 1000.0, position, torque)}, {}
+
+
+LOADERS = {
+    "airbot": load_airbot,
+    "ar5": load_ar5,
+    "tiago": load_tiago,
+    "ur10": load_ur10,
+    "xmate": load_xmate,
+    "xmate_filtered": partial(load_xmate, is_filtered=True),
+}
 
 
 def divisions(runs: dict[str, Recording]) -> dict[str, tuple[Recording, Recording]]:
