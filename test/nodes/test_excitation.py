@@ -36,7 +36,7 @@ def test_designs_starts_and_completes_an_experiment(bench, tmp_path):
     answer = bench.call("design")
     assert answer.success, answer.message
     assert "\n" not in answer.message
-    assert len(answer.message) < 200
+    assert len(answer.message.replace(str(tmp_path), "")) < 200
     wait(lambda: robot.plans)
     assert "joint_1: not rotated, axis parallel to gravity" in robot.plans[-1]["summary"]
     assert "joint_3: 46° in steps, its axis 90° from the vertical" in robot.plans[-1]["summary"]
