@@ -46,7 +46,7 @@ def test_identification_with_a_mass_and_a_validation(files, tmp_path, capsys):
     assert document["source"]["settings"]["reference_center"] == list(CENTER)
     page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert_self_contained(page)
-    assert "Delay, inertia, damping and friction of 1 servo were found" in page.text
+    assert "friction of 1 servo were identified" in page.text
 
 
 @pytest.mark.parametrize(
