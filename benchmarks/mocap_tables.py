@@ -7,8 +7,8 @@ a sine; then three at 0.15 m and four at 0.25 m for the angle. The tables have r
 the angle between true and estimated axis, and the distance of the estimated centre from the true axis.
 
 "axis" is the direction in which markers vary least (Gamage and Lasenby 2002). "biased" is the centre by least squares
-of squared distances, "centre" its bias-compensated version (Halvorsen 2003). "asked" is the accuracy of a correct
-implementation; "said" are the reported standard errors.
+of squared distances, "centre" its bias-compensated version (Halvorsen 2003). "goal" is the accuracy of a correct
+implementation; "stated" are the reported standard errors.
 
 Needs `pip install pytest`.
 """
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{'':>6}{'axis (°)':>25}{'centre (mm)':>49}{'angle (°)':>16}")
-    heads = ("axis", "asked", "said", "biased", "asked", "centre", "asked", "said", "angle", "said")
+    heads = ("axis", "goal", "stated", "biased", "goal", "centre", "goal", "stated", "angle", "stated")
     print(f"{'range':>6}" + "".join(f"{head:>9}" for head in heads))
     for range_deg in tqdm(REQUIRED_ERRORS, disable=None):
         row = rms_errors(range_deg, options.repetitions, options.seed)
