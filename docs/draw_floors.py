@@ -16,7 +16,7 @@ BEGIN, END = "<!-- floors: made by `make docs` -->", "<!-- end of floors -->"
 
 
 def layers() -> list[list[str]]:
-    """Rooms of each floor, from the top down, as import-linter keeps them."""
+    """Return the rooms of each floor from the top down, from the contract of import-linter."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -31,14 +31,14 @@ def files(room: str) -> list[Path]:
 
 
 def purpose(room: str) -> str:
-    """First sentence of what the room says of itself."""
+    """Return the first sentence of the docstring of a room."""
     path = PACKAGE / room / "__init__.py" if (PACKAGE / room).is_dir() else files(room)[0]
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return " ".join(docstring.split("\n\n")[0].split()).rstrip(".")
 
 
 def imported(room: str) -> list[str]:
-    """Rooms that a room imports, the topmost first; what is imported for types alone does not count."""
+    """Return the rooms that a room imports, the topmost first, without imports for type checking."""
     found: set[str] = set()
     for path in files(room):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -88,10 +88,7 @@ class Jackknife:
         count = len(chosen)
         if np.any(self.without_effect[list(chosen)]):
             return Change(np.zeros(count), np.full((count, count), np.inf), 0.0)
-        alike = [self._with(equations, chosen) for equations in (self._whole, *self._disturbed)]
-        for equations in alike:
-            equations.normal = alike[0].normal
-        fit, *disturbed = fit_together(alike)
+        fit, *disturbed = fit_together(self._with(equations, chosen) for equations in (self._whole, *self._disturbed))
         jackknifed = fit_together(self._with(others, chosen) for others in self._others)
         values = np.array([other.rigid[-count:] for other in jackknifed])
         covariance = np.atleast_2d((N_JACKKNIFE_BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))

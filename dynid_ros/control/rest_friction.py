@@ -303,7 +303,7 @@ class _Joint:
         self._departures = set()
 
     def _count_departure(self, side: float) -> None:
-        """Reduce the amplitude towards the side of a departure in which no hand showed itself.
+        """Reduce the amplitude towards the side of a departure without the sign of a hand.
 
         While the amplitude rises slowly, the joint departs at the amplitude that lets a weight move it. At full
         amplitude the first departure may come from a hand that let go again, so only a second one counts.

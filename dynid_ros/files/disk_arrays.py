@@ -98,7 +98,7 @@ def overlapping_blocks(
 def map_blocks(
     function: Callable[[NDArray], NDArray], values: NDArray, reach: int, rows_per_block: int = ROWS_PER_BLOCK
 ) -> NDArray:
-    """Return a function of values (N, …), each of whose rows depends on `reach` rows on each side, block by block."""
+    """Apply a function to values (N, …) block by block; each row of its result depends on `reach` rows on each side."""
     if len(values) <= rows_per_block + 2 * reach:
         return function(values)
     result = new_array(*values.shape)
@@ -140,7 +140,7 @@ def take_rows(array: NDArray, chosen: NDArray) -> NDArray:
 
 
 def read_column(array: NDArray, column: int) -> NDArray:
-    """Return a column (N,) of an array (N, n), of which no more is left in memory."""
+    """Return a column (N,) of an array (N, n); of an array on disk, only this column is held in memory."""
     if array.nbytes < MIN_DISK_BYTES:
         return array[:, column]
     result = np.empty(len(array))
@@ -238,7 +238,7 @@ def _folder() -> str | None:
 MAX_ARRAY_BYTES = 8_000 * MEGABYTE
 """Largest size of all arrays together."""
 MIN_COMPARED_BYTES = 100 * MEGABYTE
-"""Size of the arrays from which it is compared with the size of the archive."""
+"""Smallest size of the arrays whose compression is checked against `MAX_COMPRESSION`."""
 MAX_COMPRESSION = 300
 """Largest ratio of the two sizes; only arrays made for this purpose have a larger one."""
 

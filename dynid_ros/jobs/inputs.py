@@ -108,8 +108,8 @@ def read_recordings(
         options: options of the command.
         robot: the arm; None: unknown.
         paths: paths of the recordings.
-        joint_names: joints if there is no arm; None: all joints of the first recording.
-        residual: whether torques are accepted from which a driver has subtracted gravity.
+        joint_names: joints of recordings without an arm; None: all joints of the first recording.
+        residual: whether torques without gravity, which the driver has subtracted, are accepted.
         readings: whether currents are accepted without gains, as uncalibrated readings.
     """
     names = joint_names if robot is None else robot.joint_names

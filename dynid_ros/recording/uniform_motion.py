@@ -85,13 +85,14 @@ def first_far_row(position: NDArray, far: NDArray) -> int | None:
 
 def _smoothed_motion(position: NDArray, low_pass: LowPass | Sequence[LowPass]) -> Motion:
     """Return the motion of positions (M, n) by one low-pass, or by one for each joint."""
-    low_passes = [low_pass] if isinstance(low_pass, LowPass) else list(dict.fromkeys(low_pass))
-    if isinstance(low_pass, LowPass) or len(low_passes) == 1:
-        return _continued_motion(position, low_passes[0], slice(None))
+    low_passes = [low_pass] * position.shape[1] if isinstance(low_pass, LowPass) else list(low_pass)
+    distinct = list(dict.fromkeys(low_passes))
+    if len(distinct) == 1:
+        return _continued_motion(position, distinct[0], slice(None))
     motion = Motion(*(new_array(*position.shape) for _ in range(3)))
-    for one in low_passes:
-        columns = [j for j, other in enumerate(low_pass) if other == one]
-        for target, values in zip(motion, _continued_motion(position, one, columns), strict=True):
+    for shared in distinct:
+        columns = [j for j, own in enumerate(low_passes) if own == shared]
+        for target, values in zip(motion, _continued_motion(position, shared, columns), strict=True):
             for rows in row_blocks(len(position)):
                 target[rows, columns] = values[rows]
     return motion
@@ -321,6 +322,7 @@ class LinkSignals:
 
 
 _bands: WeakKeyDictionary[Recording, Cutoff] = WeakKeyDictionary()
+"""Band of the motion in each recording."""
 
 
 def _motion_band(recording: Recording) -> Cutoff:

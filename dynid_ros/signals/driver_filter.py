@@ -249,7 +249,7 @@ def choose_driver_filter(
 
     Args:
         losses_of: losses of hypotheses.
-        grams: normal equations of the folds, any of whose models have these losses.
+        grams: normal equations of the folds; every choice of their columns has losses of the same folds.
         bandwidth: bandwidth of the motion, Hz.
         start: filter that is tried too.
     """
